@@ -194,6 +194,12 @@ class Crossovers:
     overruled: tuple[int, ...] = ()
     has_errors: bool = False
 
+    @property
+    def is_swapped(self) -> bool:
+        """Whether there is one crossover, and the second path is the faster one below it."""
+        changes = [one.after for one in self.crossovers]
+        return self.verdict is Verdict.ONE and changes == [Faster.PATH_A]
+
 
 def find_crossovers(question: CrossoverQuestion) -> Crossovers:
     """Return where the faster path changes; O((ranges + timed sizes) log bytes) evaluations, and
@@ -609,7 +615,7 @@ def _notices(found: Crossovers) -> Iterator[Notice]:
         for one in found.crossovers
         if span is not None and not span[0] <= one.at_bytes <= span[1]
     ]
-    if span is not None and outside:
+    if span is not None and outside and found.verdict is not Verdict.NOT_PROVABLE:
         where = f"both paths were measured from {format_bytes(span[0])} to {format_bytes(span[1])}"
         if span[0] > span[1]:
             where = "the paths have no measured sizes in common"
@@ -625,7 +631,7 @@ def _notices(found: Crossovers) -> Iterator[Notice]:
             "the errors of these costs are not known, and they are taken as exact: there is no "
             "interval; fit both paths' measurements for one",
         )
-    if [one.after for one in found.crossovers] == [Faster.PATH_A]:
+    if found.is_swapped:
         yield Notice(
             "paths_swapped",
             "the second path is faster for small messages, and the first one for large: a "

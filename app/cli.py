@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from app.console.argument_parts import completion_of
 from app.console.arguments import grammar, own_words, parse
+from app.console.rows_advice import advise
 from app.errors import INTERNAL, KINDS, exit_code
 from app.registry import VERBS
 from app.ui.terminal import Output, leave_reader
@@ -41,7 +42,7 @@ def _open_closed_streams() -> None:
 
 def _guarded(words: Sequence[str], output: Output) -> int:
     try:
-        return _run(_parsed(words), output)
+        return _advised(_parsed(words), output)
     except SluiceError as error:
         output.error(error)
         return exit_code(error)
@@ -58,6 +59,14 @@ def _guarded(words: Sequence[str], output: Output) -> int:
         traceback.print_exc()
         output.note(f"this is a defect of Sluice: {type(defect).__name__}")
         return INTERNAL.exit_code
+
+
+def _advised(arguments: argparse.Namespace, output: Output) -> int:
+    try:
+        return _run(arguments, output)
+    except SluiceError as refusal:
+        advise(refusal, arguments)
+        raise
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:

@@ -174,6 +174,11 @@ def command_words(command: str) -> str:
     return " ".join((*below, command))
 
 
+def stands_at_the_top(command: str) -> bool:
+    """Return whether a command of this name is typed directly behind `sluice`."""
+    return any(command in commands_of(one) for one in SECTIONS if one not in GROUPS)
+
+
 def with_door(door: str) -> Iterator[Verb]:
     """Yield the verbs that have this door, in their order."""
     return (verb for verb in VERBS.values() if door in verb.doors)

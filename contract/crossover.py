@@ -107,6 +107,8 @@ class CrossoverIn(Input):
         default=None,
         option="--form",
         metavar="NAME",
+        label="Written as",
+        hint="conf, file, env, aws; shell, boto3",
     )
     parameter: Word | None = asked(
         "which of the target's parameters is set, as btl_vader_eager_limit; null: the first",
@@ -114,6 +116,8 @@ class CrossoverIn(Input):
         default=None,
         option="--parameter",
         metavar="NAME",
+        label="Parameter",
+        hint="btl_vader_eager_limit",
     )
 
 

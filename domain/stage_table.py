@@ -67,6 +67,7 @@ _PLAIN = re.compile(
     r"|fragments?|messages?|packets?|bytes?|stages?|copy|mean|median|average|value|range)?",
     re.IGNORECASE,
 )
+_EITHER = re.compile(r"[gm]bps", re.IGNORECASE)  # written of bits, and of bytes
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?=\D|$)", re.ASCII)
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}(?=\D|$)", re.ASCII)
 
@@ -90,6 +91,8 @@ def heading_of(header: str) -> Heading | None:
     for column, pattern in _PATTERNS:
         if found := pattern.match(text):
             return _with_unit(column, text, text[found.end() :])
+    if _EITHER.fullmatch(text):
+        return Heading(StageColumn.COST, asked=text)
     named = unit_named(text, OverheadUnit), unit_named(text, CostUnit)
     if named[0] is not None:
         return Heading(StageColumn.OVERHEAD, overhead_unit=named[0])
@@ -106,7 +109,7 @@ def _with_unit(column: StageColumn, text: str, rest: str) -> Heading:
         time = unit_named(named, OverheadUnit)
         if time is not None:
             return Heading(column, overhead_unit=time)
-    else:
+    elif not _EITHER.fullmatch(named):
         whole = unit_named(re.sub(r"^cost[\s_:]*", "", text, flags=re.IGNORECASE), CostUnit)
         cost = unit_named(named, CostUnit) or whole
         if cost is None and named.lower() == "ns" and re.search(r"byte", text, re.IGNORECASE):
@@ -131,10 +134,20 @@ def ns_per_byte(text: str, heading: Heading) -> float:
     """Return a cost a byte, of a bandwidth too, in its own unit or the header's. Raises
     UnitMismatch.
     """
-    value, unit = parse_quantity(_with_point(text), heading.cost_unit)
+    plain = _with_point(text)
+    of_cell = re.search(r"[a-zA-Z]*$", plain)
+    if of_cell is not None and _EITHER.fullmatch(of_cell[0]):
+        raise UnitMismatch(_which_of_both(of_cell[0]))
+    value, unit = parse_quantity(plain, heading.cost_unit)
+    if unit is CostUnit.UNSPECIFIED and _EITHER.fullmatch(heading.asked):
+        raise UnitMismatch(_which_of_both(heading.asked))
     if unit is CostUnit.UNSPECIFIED:
         raise UnitMismatch(_which_unit(text, heading, "24 GB/s or 0.08 ns/byte"))
     return unit.to_ns_per_byte(value)
+
+
+def _which_of_both(unit: str) -> str:
+    return f"{unit} is written of bits and of bytes; say which, as in {unit[0]}B/s or {unit[0]}b/s"
 
 
 def _which_unit(text: str, heading: Heading, example: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from app.registry import GROUPS, SECTIONS, command_words, commands_of
+from app.registry import GROUPS, SECTIONS, command_words, commands_of, stands_at_the_top
 from app.text.choices import expected_one_of, meant
 from app.text.units import parse_counts, parse_prices, parse_size_or_whole, parse_sizes, parse_whole
 from app.ui.options import argument_of
@@ -52,6 +52,8 @@ class Parser(argparse.ArgumentParser):
             refusal = expected_one_of(map(str, action.choices), value)
             if action.dest == "command" and (words := command_words(value)) != value:
                 refusal = f"{value!r} stands below another word: sluice {words}"
+            elif action.dest == "command" and self.prog != "sluice" and stands_at_the_top(value):
+                refusal = f"{value!r} stands at the top: sluice {value}"
             raise argparse.ArgumentError(action, refusal)
 
 
@@ -190,7 +192,7 @@ def add_overlap(parser: Parser) -> None:
     )
 
 
-def add_rows(parser: Parser) -> None:
+def add_rows(parser: argparse.ArgumentParser) -> None:
     """Add which test, run and condition of a file of measurements is meant."""
     parser.add_argument(
         "--test", metavar="NAME", help="the test of what a file does not name, as sendrecv_perf"
@@ -204,6 +206,15 @@ def add_rows(parser: Parser) -> None:
         action="append",
         metavar="NAME=VALUE",
         help="of a file of several conditions: those rows, as connections=1; may be repeated",
+    )
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add which columns of a table hold what."""
+    parser.add_argument(
+        "--columns",
+        metavar="COLUMNS",
+        help="of any table: size=COLUMN,time=COLUMN:us or rate=COLUMN:GB/s; #2 is the second one",
     )
 
 

@@ -11,6 +11,7 @@ from app.console.argument_parts import (
     Parser,
     Root,
     add,
+    add_columns,
     add_constraints,
     add_message_range,
     add_mpi,
@@ -195,11 +196,7 @@ def _add_fit(commands: Root) -> None:
         metavar="NAME",
         help="times of whole messages are those of this one stage",
     )
-    parser.add_argument(
-        "--columns",
-        metavar="COLUMNS",
-        help="of any table: size=COLUMN,time=COLUMN:us or rate=COLUMN:GB/s; #2 is the second one",
-    )
+    add_columns(parser)
     parser.add_argument(
         "--uncut",
         action="store_true",

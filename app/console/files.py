@@ -291,7 +291,8 @@ def read_source(name: str, settings: Settings) -> Source:
 def read_sources(names: Sequence[str], settings: Settings) -> Source:
     """Return what these names stand for: one source, or several files of measurements of one path.
 
-    Raises as `read_source` does, and InconsistentInput for several of which one is no measurement.
+    Raises as `read_source` does, NotFound for one of several that is no file, and
+    InconsistentInput for several of which one is no measurement.
     """
     if len(names) == 1:
         return read_source(names[0], settings)
@@ -300,6 +301,12 @@ def read_sources(names: Sequence[str], settings: Settings) -> Source:
     contents = []
     for name in names:
         source = read_source(name, settings)
+        if isinstance(source, ProfileSource) and not Path(name).exists():
+            raise NotFound(
+                f"there is no file {quoted(name)}; several sources are files of measurements of "
+                "one path, and a profile is given alone",
+                field="source",
+            )
         if not isinstance(source, TraceSource) or is_of_own_transfers(source):
             raise InconsistentInput(
                 "several files are measurements of one path, as latencies and bandwidths, and "

@@ -44,7 +44,6 @@ POOLS = {
     "/thresholds": Pool.SOLVE,
     "/crossover": Pool.SOLVE,
     "/hide": Pool.SOLVE,
-    "/crossover": Pool.SOLVE,
     "/audit": Pool.LONG,
     "/fit": Pool.READ,
     "/compose": Pool.READ,

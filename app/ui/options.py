@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
+from app.errors import pointer_of
 from app.registry import command_words
 from app.text.units import quoted
 from app.ui.words import UNITS, parts_of
 from contract.declare import Asked, document_of
-from domain.errors import InvalidInput, NotFound
+from domain.errors import InvalidFields, InvalidInput, NotFound
 
 T = TypeVar("T")
 MAX_FILE_CHARACTERS = 2**20
@@ -66,6 +68,22 @@ def body_of_options(words: Sequence[Asked], arguments: argparse.Namespace) -> di
     """
     values = {word.place: _value(word, arguments) for word in words if word.option}
     return document_of(words, values)
+
+
+@contextmanager
+def options_named(words: Sequence[Asked]) -> Iterator[None]:
+    """Have a refusal of what an option says name the option, where no field at fault is another's.
+
+    Raises InvalidInput in place of InvalidFields.
+    """
+    try:
+        yield
+    except InvalidFields as refusal:
+        options = {pointer_of(list(word.place)): word.option for word in words if word.option}
+        if not all(one.pointer in options for one in refusal.problems):
+            raise
+        said = (f"{options[one.pointer]}: {one.detail}" for one in refusal.problems)
+        raise InvalidInput("; ".join(said)) from None
 
 
 def _value(word: Asked, arguments: argparse.Namespace) -> Any:

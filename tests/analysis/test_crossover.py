@@ -243,6 +243,10 @@ def test_nothing_is_provable_where_the_errors_cover_all() -> None:
     assert found.advised is None
     sure = [run.is_sure for run in found.runs if run.faster is not Faster.NEITHER]
     assert sure == [False, False]
+    swapped = asked(b, a, errors=(0.5, 0.5))
+    assert swapped.verdict is Verdict.NOT_PROVABLE
+    assert [one.after for one in swapped.crossovers] == [Faster.PATH_A]
+    assert "paths_swapped" not in [one.code for one in notices_of(swapped)]
 
 
 def test_an_end_that_no_size_is_certain_on_is_open() -> None:

@@ -130,6 +130,33 @@ def test_a_setting_says_what_it_is_made_of(client: httpx.Client) -> None:
     assert found["setting"]["file_name"] == "openmpi-eager-limit.conf"
 
 
+def test_paths_that_are_named_the_other_way_round_have_no_setting(client: httpx.Client) -> None:
+    """No threshold of the program has the second path below it."""
+    swapped = {"a": RENDEZVOUS, "b": EAGER}
+    assert "paths_swapped" in [one["code"] for one in answer(client, **swapped)["warnings"]]
+    refused = client.post("/crossover", json={**ASKED, **swapped, "target": "ucx-rndv-thresh"})
+    assert refused.status_code == 422
+    assert refused.json()["code"] == "strategy_declined"
+    assert "path B is faster below" in refused.json()["detail"]
+    assert "name them the other way round" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize("field", ["form", "parameter"])
+def test_how_a_setting_is_written_needs_a_target(
+    client: httpx.Client, here: Path, capsys: pytest.CaptureFixture[str], field: str
+) -> None:
+    """The field is named at every door."""
+    refused = client.post("/crossover", json={**ASKED, field: "shell"})
+    assert refused.status_code == 422
+    assert [one["pointer"] for one in refused.json()["errors"]] == [f"/{field}"]
+    files = [str(here / name) for name in ("eager.out", "rendezvous.out")]
+    assert main(["crossover", *files, f"--{field}", "shell"]) == 2
+    assert f"{field}: says how the setting of a target is written" in capsys.readouterr().err
+    page = client.get("/ui/crossover", params={"a": "trapeze", "b": "trapeze", field: "shell"})
+    assert page.status_code == 422
+    assert field in html.unescape(page.text)
+
+
 # --- the terminal ---------------------------------------------------------------------------------
 
 
@@ -172,6 +199,53 @@ def test_standard_input_is_one_path(capsys: pytest.CaptureFixture[str]) -> None:
     """It is read once."""
     assert main(["crossover", "-", "-"]) == 2
     assert "for one path alone" in capsys.readouterr().err
+
+
+def test_a_threshold_of_nothing_is_refused_by_its_option(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the words of the command line."""
+    files = [str(here / name) for name in ("eager.out", "rendezvous.out")]
+    assert main(["crossover", *files, "--current", "0"]) == 2
+    assert "error: --current: expected a number >= 1" in capsys.readouterr().err
+
+
+def test_rows_of_both_files_are_chosen(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of two runs is refused with an option that this command has."""
+    paths = {"eager.out": (0.82, 2.66), "rendezvous.out": (12.84, 0.0346)}
+    files = []
+    for name, (overhead_us, slope) in paths.items():
+        file = here / f"two-{name}"
+        runs = (latencies(overhead_us * times, slope * times, SIZES) for times in (1.0, 3.0))
+        file.write_text("".join(runs))
+        files.append(str(file))
+    assert main(["crossover", *files]) == 2
+    refused = capsys.readouterr().err
+    assert "--run 1 or --run 2" in refused
+    assert "has no --run" not in refused
+    assert main(["crossover", *files, "--run", "1", "--json"]) == 0
+    of_one = json.loads(capsys.readouterr().out)
+    plain = [str(here / name) for name in paths]
+    assert main(["crossover", *plain, "--json"]) == 0
+    assert of_one["crossovers"] == json.loads(capsys.readouterr().out)["crossovers"]
+
+
+def test_columns_of_both_files_are_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables of any tool."""
+    files = []
+    for name, (overhead_us, slope) in (("a.csv", (0.82, 0.00266)), ("b.csv", (12.84, 0.0000346))):
+        rows = [f"{size},x,{overhead_us + slope * size:.6f}" for size in SIZES]
+        (here / name).write_text("\n".join(("part,tag,took", *rows, "")))
+        files.append(str(here / name))
+    words = ["--columns", "size=part,time=took:us", "--json"]
+    assert main(["crossover", *files, *words]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "one"
+
+
+def test_rows_are_of_files(capsys: pytest.CaptureFixture[str]) -> None:
+    """And of no profiles."""
+    assert main(["crossover", "trapeze", "myrinet-gam", "--run", "1"]) == 2
+    assert "--run: said of a file of measurements" in capsys.readouterr().err
 
 
 # --- the page -------------------------------------------------------------------------------------

@@ -188,3 +188,43 @@ class TestKept:
     def test_a_request_without_them_is_as_it_was(self) -> None:
         for options in (FitOptions(), FitOptions(composed=(ComposedStage("a"),))):
             assert "choice" not in dump_request(FitRequest(options))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", "FILE", "--stage", "memcpy"),
+        ("profiles", "save", "chosen", "FILE"),
+    ],
+)
+def test_a_command_without_the_option_says_what_works(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A fit with it, under a name."""
+    file = tmp_path / "runs.out"
+    file.write_text(RUNS)
+    shown = said(capsys, *(str(file) if word == "FILE" else word for word in words))
+    assert REFUSED in shown
+    command = words[0] if words[0] == "verify" else "profiles save"
+    assert (
+        f"sluice {command} has no --run: make a fit first: sluice fit FILE --run 1 --save-as NAME"
+    ) in shown
+
+
+def test_a_plan_is_made_of_files_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A profile would not do."""
+    file = tmp_path / "runs.out"
+    file.write_text(RUNS)
+    shown = said(capsys, "plan", str(file))
+    assert REFUSED in shown
+    assert "sluice plan has no --run: give it a file of these rows alone" in shown
+
+
+def test_a_command_with_the_option_says_no_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the reader advises can be typed."""
+    file = tmp_path / "runs.out"
+    file.write_text(RUNS)
+    for words in (("fit", str(file)), ("optimize", str(file), "--bytes", "1MiB")):
+        assert "has no --run" not in said(capsys, *words)

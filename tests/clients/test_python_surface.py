@@ -8,6 +8,7 @@ import re
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
@@ -316,6 +317,36 @@ def test_a_number_that_is_none_is_refused_before_it_is_sent() -> None:
     stages = pipeline_of_lines([("copy", float("nan"), 1.0)])
     with pytest.raises(InvalidRequest, match="finite"):
         Operations.optimize.build(message_bytes=1, pipeline=stages)
+
+
+class Whole:
+    """A whole number of another library."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def __index__(self) -> int:
+        return self._value
+
+
+@pytest.mark.parametrize("given", [np.int64(65536), np.uint32(65536), Whole(65536)])
+def test_whole_numbers_of_other_libraries_are_taken(given: Any) -> None:
+    """At the top and in any depth."""
+    stages = pipeline_of_lines([("copy", 3.0, 1.0)])
+    constraints = ConstraintsIn(min_fragment_bytes=given)
+    call = Operations.optimize.build(message_bytes=given, pipeline=stages, constraints=constraints)
+    assert call.content is not None
+    body = json.loads(call.content)
+    assert body["message_bytes"] == body["constraints"]["min_fragment_bytes"] == 65536
+
+
+@pytest.mark.parametrize("given", [object(), b"64", {1}, np.zeros(3), np.float32(2.0)])
+def test_what_no_body_can_have_is_refused_by_its_field(given: Any) -> None:
+    """Before it is sent, and the input is not repeated."""
+    stages = pipeline_of_lines([("copy", 3.0, 1.0)])
+    constraints = ConstraintsIn(min_fragment_bytes=given)
+    with pytest.raises(InvalidRequest, match=r"^/constraints/min_fragment_bytes: expected"):
+        Operations.optimize.build(message_bytes=1, pipeline=stages, constraints=constraints)
 
 
 def public(kind: type) -> dict[str, Any]:

@@ -118,7 +118,8 @@ def test_a_text_beyond_any_table_is_refused() -> None:
     ("header", "column", "unit"),
     [
         ("Bandwidth (GiB/s)", StageColumn.COST, CostUnit.GIB_PER_S),
-        ("bw_gbps", StageColumn.COST, CostUnit.GBIT_PER_S),
+        ("bw_Gb/s", StageColumn.COST, CostUnit.GBIT_PER_S),
+        ("bw_gbps", StageColumn.COST, CostUnit.UNSPECIFIED),
         ("cost_ns_per_byte", StageColumn.COST, CostUnit.NS_PER_BYTE),
         ("ns_per_byte", StageColumn.COST, CostUnit.NS_PER_BYTE),
         ("time per byte, ns", StageColumn.COST, CostUnit.NS_PER_BYTE),
@@ -174,3 +175,21 @@ def test_json_without_a_unit_is_refused(stage: dict[str, Any], field: str) -> No
     with pytest.raises(UnitMismatch) as refused:
         plain_stage(stage)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("unit", ["Mbps", "Gbps", "gbps"])
+@pytest.mark.parametrize(
+    "table",
+    ["overhead us,rate ({unit})\n9,24\n", "overhead us,{unit}\n9,24\n", "o us,bw\n9,24 {unit}\n"],
+)
+def test_bits_or_bytes_are_asked_back(table: str, unit: str) -> None:
+    """In the header and beside a number, as by the reader of measurements."""
+    with pytest.raises(InvalidInput, match=f"{unit} is written of bits and of bytes") as refused:
+        read_stage_table("stage," + table.format(unit=unit).replace("\n9", "\ncopy,9"))
+    assert "line 2" in refused.value.detail
+
+
+def test_a_cell_that_says_which_counts_below_such_a_header() -> None:
+    """Its own unit is the nearer one."""
+    found = read_stage_table("stage,overhead us,rate (Gbps)\ncopy,9,24 GB/s\n")
+    assert found == read_stage_table("stage,overhead us,rate\ncopy,9,24 GB/s\n")

@@ -37,7 +37,7 @@ def sent(
     found: Crossovers, setting: tuple[PathThreshold, Mapping[str, str]] | None
 ) -> CrossoverOut:
     """Return what was found as it is sent. Raises StrategyDeclined where the program has no setting
-    for it.
+    for it, as for paths that are named the other way round.
     """
     question = found.question
     both = timed_by_both(question.a, question.b)
@@ -72,7 +72,16 @@ def sent(
         setting=None,
         warnings=notices_out(notices_of(found)),
     )
-    return out if setting is None else replace(out, setting=_setting(out, *setting))
+    if setting is None:
+        return out
+    if found.is_swapped:
+        raise StrategyDeclined(
+            f"{setting[0].name} cannot say this: {out.b.name} is faster below "
+            f"{format_size(out.crossovers[0].at_bytes)} and {out.a.name} from there on; a "
+            "threshold has the first path below it, so name them the other way round",
+            field="target",
+        )
+    return replace(out, setting=_setting(out, *setting))
 
 
 def _path(path: Path) -> CrossoverPathOut:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.ui.options import add_words, body_of_options
+from app.console.argument_parts import add_columns, add_rows
+from app.ui.options import add_words, body_of_options, options_named
 from contract.crossover import CrossoverIn
 from contract.declare import words_of
+from domain.errors import InconsistentInput
 
 if TYPE_CHECKING:
+    from app.console.files import Source
     from app.questions.question import Source as CostSource
     from app.settings import Settings
     from app.ui.terminal import Output
@@ -21,6 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="path below: file, - or profile")
     parser.add_argument("b", metavar="B", help="path from the threshold on")
     add_words(parser, words_of(CrossoverIn))
+    add_rows(parser)
+    add_columns(parser)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -55,7 +61,16 @@ def asked_of(
     """Return the request of the arguments, and where both paths' costs come from. A path is called
     as its file, without the folder. Raises InvalidInput, and what reading a source does.
     """
-    from app.console.files import STANDARD_INPUT, ProfileSource, body_of, costs_of, read_source
+    from app.console.files import (
+        STANDARD_INPUT,
+        ProfileSource,
+        TraceSource,
+        body_of,
+        costs_of,
+        merged,
+        read_source,
+        said_of_rows,
+    )
     from app.schemas.base import dump_json, parse_json
     from app.schemas.source import source_of
     from contract.limits import MAX_NAME_LENGTH
@@ -66,12 +81,27 @@ def asked_of(
         raise InvalidInput("expected standard input for one path alone", field="b")
     body: dict[str, Any] = body_of_options(words_of(CrossoverIn), arguments)
     sources = {place: read_source(getattr(arguments, place), settings) for place in ("a", "b")}
+    said = {**said_of_rows(arguments), "columns": arguments.columns}
+    _check_said(said, tuple(sources.values()))
     for place, source in sources.items():
-        costs = body_of(source)
+        is_file = isinstance(source, TraceSource)
+        costs = merged(body_of(source), {"fit_options": said if is_file else {}})
         body[place] = {name: one for name, one in costs.items() if name in SOURCE_FIELDS}
         name = Path(getattr(arguments, place)).name
         if not isinstance(source, ProfileSource) and name != STANDARD_INPUT:
             body[f"{place}_name"] = name[:MAX_NAME_LENGTH]
-    asked = parse_json(CrossoverIn, dump_json(body))
+    with options_named(words_of(CrossoverIn)):
+        asked = parse_json(CrossoverIn, dump_json(body))
     a, b = costs_of(sources["a"], source_of(asked.a)), costs_of(sources["b"], source_of(asked.b))
     return asked, (a, b)
+
+
+def _check_said(said: Mapping[str, Any], sources: Sequence[Source]) -> None:
+    """Raise InconsistentInput for what is said of a file's rows where no path is a file."""
+    from app.console.files import TraceSource
+
+    given = [name for name, value in said.items() if value is not None]
+    if given and not any(isinstance(one, TraceSource) for one in sources):
+        raise InconsistentInput(
+            "said of a file of measurements, and neither path is one", field=f"--{given[0]}"
+        )

@@ -8,7 +8,7 @@ from app.questions.source import FitNow, Resolved, Stored, of_path, resolve
 from app.schemas.source import options_of, source_of
 from contract.crossover import CrossoverIn
 from contract.source import SourceIn
-from domain.errors import InvalidInput
+from domain.errors import InconsistentInput, InvalidInput
 from domain.fit import TraceFit
 from domain.measured_times import MeasuredTimes
 from domain.solution import Notice
@@ -40,12 +40,18 @@ def crossover_question(
 def setting_of(asked: CrossoverIn) -> tuple[PathThreshold, dict[str, str]] | None:
     """Return the setting that is to be written, and its options; None where none is asked for.
 
-    Raises InvalidInput for an option that it has not.
+    Raises InvalidInput for an option that it has not, and for one without a target.
     """
+    given = {
+        name: value for name in ("form", "parameter") if (value := getattr(asked, name)) is not None
+    }
     if asked.target is None:
+        for name in given:
+            raise InconsistentInput(
+                "says how the setting of a target is written, and no target is named", field=name
+            )
         return None
     target = path_threshold_named(asked.target)
-    given = {name: value for name in ("form", "parameter") if (value := getattr(asked, name))}
     for name, value in given.items():
         try:
             target.options_from({name: value})

@@ -1,9 +1,10 @@
-"""sluice fleet: tables of stored profiles, compiled by jobs; goes on where it was ended."""
+"""sluice admin fleet: tables of stored profiles, compiled by jobs; goes on where it was ended."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.text.units import parse_whole
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from models.session import Store
 
 REFUSED = 3  # the exit code where a profile has no table
-WORDS = tuple(word for word in words_of(TableIn) if word.place != ("activate",))
+WORDS = tuple(
+    replace(word, help=f"of each table, {word.help}") if word.place == ("time_limit_s",) else word
+    for word in words_of(TableIn)
+    if word.place != ("activate",)
+)
 _PAGE = 200
 
 

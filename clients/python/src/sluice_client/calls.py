@@ -143,7 +143,7 @@ def _dumped(body: object) -> bytes:
     except ValueError:
         raise InvalidRequest("expected numbers that are finite") from None
     except TypeError:
-        raise InvalidRequest("expected numbers, texts and the classes of a request") from None
+        raise InvalidRequest("expected texts as the names of fields") from None
 
 
 def _flat(query: Mapping[str, object]) -> list[tuple[str, object]]:

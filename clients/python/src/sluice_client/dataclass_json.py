@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from itertools import repeat
+from operator import index
 from typing import (
     Annotated,
     Any,
@@ -25,7 +26,7 @@ from typing import (
 )
 
 from sluice_client.contract.declare import default_of
-from sluice_client.errors import UnexpectedAnswer
+from sluice_client.errors import InvalidRequest, UnexpectedAnswer
 
 T = TypeVar("T")
 _Read = Callable[[Any], Any]
@@ -35,15 +36,41 @@ def as_json(value: Any) -> Any:
     """Return a request, an answer or a part of one as bodies have it.
 
     Fields that say what their defaults say are left out, so that an older service, which does not
-    know all of them, takes the rest.
+    know all of them, takes the rest. Whole numbers of other libraries, as NumPy's, are whole
+    numbers. Raises InvalidRequest for what no body can have, naming the place by JSON pointer.
     """
+    return _as_json(value, "")
+
+
+def _as_json(value: Any, place: str) -> Any:
     if is_dataclass(value):
         declared = _defaults(cast(Any, type(value)))
         pairs = ((name, getattr(value, name), default) for name, default in declared)
-        return {name: as_json(given) for name, given, default in pairs if given != default}
+        return {
+            name: _as_json(given, f"{place}/{name}")
+            for name, given, default in pairs
+            if _differs(given, default)
+        }
     if isinstance(value, Mapping):
-        return {name: as_json(given) for name, given in value.items()}
-    return [as_json(given) for given in value] if isinstance(value, (list, tuple)) else value
+        return {name: _as_json(given, f"{place}/{name}") for name, given in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(given, f"{place}/{at}") for at, given in enumerate(value)]
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    try:
+        return index(value)
+    except TypeError:
+        raise InvalidRequest(
+            f"{place}: expected numbers, texts and the classes of a request, "
+            f"got {type(value).__name__}"
+        ) from None
+
+
+def _differs(given: Any, default: Any) -> bool:
+    try:
+        return bool(given != default)
+    except (TypeError, ValueError):  # as of an array, which is compared item by item
+        return True
 
 
 @cache

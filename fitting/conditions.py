@@ -5,17 +5,21 @@ was measured under different conditions is not one pipeline: only where their ti
 than 10 %, or by less than they scatter, are they taken as repetitions of each other. Elsewhere the
 user says which condition is meant.
 
-Source      own. Times of a size are represented by their median; conditions are compared at sizes
-            that both have, or, where those are fewer than two, along the lines between the sizes of
-            each.
-Notation    r the logarithm of the ratio of two medians; σ the scatter of the logarithm of a single
-            time, of both conditions together.
+Source      own. Times of a size are represented by their median; conditions are compared at the
+            sizes that both have, of which there must be two: else nothing says that they differ.
+Notation    n the number of common sizes; r the logarithm of the ratio of two medians; σ the
+            scatter of the logarithm of a single time, of both conditions together, each at least
+            as large as that of the middle one of all conditions; z = 3 + sqrt(2 log pairs), for of
+            many pairs some are far apart by chance.
 Cost        O(N log N) in the rows, and at most 120 pairs of conditions.
-Exact       conditions agree where |median r| <= max(log 1.1, σ) and every |r| <= max(log 1.1, 4 σ).
+Exact       conditions differ where |median r| > max(log 1.1, 1.25 z σ / sqrt(n)), or where
+            r > max(log 1.1, (z + 1) σ) at a third of the sizes, and at two, or at the smallest or
+            the largest if r > max(log 1.05, (z - 1) σ) at the next one too; so for -r.
 Traps       where a size has one time, σ is how far it lies from the line through its neighbours: a
             switch of protocols counts as scatter of one size there, and the median passes it over;
-            of few sizes an outlier is in half of these distances, so that they are believed up to
-            20 %.
+            of few sizes an outlier is in half of these distances, so that no more than 20 % of
+            them are believed.
+            One size that is off alone is an outlier, which the fit passes over.
             Conditions of different sizes cannot contradict each other, and are taken together.
 """
 
@@ -48,7 +52,9 @@ if TYPE_CHECKING:
     Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 _NEAR = 1.1  # conditions whose times are within this ratio are one
-_WORST = 4.0  # times the scatter that a single size may be off
+_SURE = 3.0  # times its scatter that a ratio of a single pair may be off
+_OF_MEDIAN = 1.25  # the scatter of a median of many over that of their mean
+_PART = 3  # one of so many sizes tells conditions apart, if two do
 _MAX_COMPARED = 16  # conditions of which all pairs are compared
 _MAX_LISTED = 8
 _MOST = 0.2  # of a scatter that no repetition shows: a single outlier may make more of it
@@ -305,14 +311,21 @@ def _difference(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[flo
 
     Of many groups each is compared with the one before it and with the first.
     """
+    import numpy as np
+
     worst: tuple[float, int] | None = None
     for column in range(len(part.times_us)):
         curves = list(_curves(part, groups, column))
-        pairs: Iterator[tuple[_Curve, _Curve]] = combinations(curves, 2)
+        if len(curves) < 2:
+            continue
+        of_all = float(np.median([curve.scatter for curve in curves]))
+        pairs = list[tuple[_Curve, _Curve]](combinations(curves, 2))
         if len(curves) > _MAX_COMPARED:
-            pairs = iter([*pairwise(curves), *((curves[0], one) for one in curves[2:])])
+            pairs = [*pairwise(curves), *((curves[0], one) for one in curves[2:])]
+        allowance = _SURE + float(np.sqrt(2.0 * np.log(len(pairs))))
         for one, other in pairs:
-            found = _ratio(one, other)
+            scatter = float(np.hypot(max(one.scatter, of_all), max(other.scatter, of_all)))
+            found = _ratio(one, other, scatter, allowance)
             if found is not None and (worst is None or found > worst):
                 worst = found
     return worst
@@ -355,27 +368,34 @@ def _curve(sizes: Floats, times_us: Floats) -> _Curve:
     return _Curve(distinct, medians, min(_MOST, float(_NORMAL * np.median(off)) / _OF_THREE))
 
 
-def _ratio(one: _Curve, other: _Curve) -> tuple[float, int] | None:
-    """The greatest ratio of two conditions that differ, and its size; None where they agree."""
+def _ratio(
+    one: _Curve, other: _Curve, scatter: float, allowance: float
+) -> tuple[float, int] | None:
+    """The greatest ratio of two conditions that differ, and its size; None where they agree, or
+    where too few sizes were measured under both to say so.
+    """
     import numpy as np
 
-    sizes = np.intersect1d(one.sizes, other.sizes)
+    sizes, first, second = np.intersect1d(one.sizes, other.sizes, return_indices=True)
     if len(sizes) < 2:
-        low = max(one.sizes[0], other.sizes[0])
-        high = min(one.sizes[-1], other.sizes[-1])
-        sizes = np.union1d(one.sizes, other.sizes)
-        sizes = sizes[(sizes >= low) & (sizes <= high)]
-    if not len(sizes):
         return None
-    first = np.interp(sizes, one.sizes, one.times_us)
-    second = np.interp(sizes, other.sizes, other.times_us)
-    ratios = np.log(first / second)
-    scatter, near = float(np.hypot(one.scatter, other.scatter)), float(np.log(_NEAR))
+    ratios = np.log(one.times_us[first] / other.times_us[second])
+    near = float(np.log(_NEAR))
+    of_median = max(near, allowance * _OF_MEDIAN * scatter / len(sizes) ** 0.5)
+    of_size = max(near, (allowance + 1.0) * scatter)
+    is_many = max(2.0, len(sizes) / _PART)
+    above, below = np.count_nonzero(ratios > of_size), np.count_nonzero(ratios < -of_size)
+    of_next = max(near / 2.0, (allowance - 1.0) * scatter)
+    fades = any(
+        sign * end[0] > of_size and sign * end[1] > of_next
+        for end in (ratios[:2], ratios[:-3:-1])
+        for sign in (1.0, -1.0)
+    )
+    is_median_off = abs(float(np.median(ratios))) > of_median
+    if not (is_median_off or fades or max(above, below) >= is_many):
+        return None
     at = int(np.abs(ratios).argmax())
-    worst = float(np.abs(ratios[at]))
-    if abs(float(np.median(ratios))) <= max(near, scatter) and worst <= max(near, _WORST * scatter):
-        return None
-    return float(np.exp(worst)), int(sizes[at])
+    return float(np.exp(np.abs(ratios[at]))), int(sizes[at])
 
 
 # --- what is said ---------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from shlex import quote
 from typing import TYPE_CHECKING, TypeAlias
 
 from domain.conditions import Condition, RowChoice, parse_where
@@ -108,10 +109,11 @@ def settled(reading: Reading, choice: RowChoice, kind: TraceKind | None = None) 
             )
         return reading
     before = _parts(reading)
-    parts = _chosen_run(_without_spare(_chosen_values(before, choice)), choice.run)
-    for part in parts:
+    runs = [_runs(part) for part in before]
+    parts = _chosen_run(_without_spare(_chosen_values(before, choice)), choice, runs)
+    for part, known in zip(parts, runs, strict=True):
         if part is not None:
-            _check_agreement(part)
+            _check_agreement(part, known)
     out = reading if parts == before else _with_parts(reading, parts)
     check_kind(out.trace, kind, reading.format)
     stated = _stated(out, before, parts, choice)
@@ -161,7 +163,11 @@ def _with_parts(reading: Reading, parts: Sequence[_Part | None]) -> Reading:
 def _chosen_values(parts: Sequence[_Part | None], choice: RowChoice) -> tuple[_Part | None, ...]:
     """The samples under the named conditions that are chosen. Raises InconsistentInput."""
     out = tuple(parts)
-    for name, value in parse_where(choice.where) if choice.where is not None else ():
+
+    def has(name: str, value: str) -> bool:
+        return any(_is_same(value, one) for one in _values(parts, name))
+
+    for name, value in parse_where(choice.where, has) if choice.where is not None else ():
         values = _values(out, name)
         if not values:
             known = ", ".join(_names(out)) or "none"
@@ -206,21 +212,44 @@ def _is_same(value: str, other: str) -> bool:
         return False
 
 
-def _chosen_run(parts: Sequence[_Part | None], run: int | None) -> tuple[_Part | None, ...]:
-    """The samples of a run, counted in every part that has several. Raises InconsistentInput."""
+def _chosen_run(
+    parts: Sequence[_Part | None], choice: RowChoice, runs: Sequence[Sequence[int]]
+) -> tuple[_Part | None, ...]:
+    """The samples of a run, counted in every part that has several, before any other choice.
+
+    Raises InconsistentInput.
+    """
+    run = choice.run
     if run is None:
         return tuple(parts)
-    runs = [_runs(part) for part in parts]
     count = max(map(len, runs))
     if run > count:
         of = "1 run" if count == 1 else f"{count} runs"
         raise InconsistentInput(f"this file has {of}: there is no run {run}", field="run")
-    return tuple(
+    out = tuple(
         part
         if part is None or len(known) == 1
         else part.part_of([one for one in part.places if one.run in known[run - 1 : run]])
         for part, known in zip(parts, runs, strict=True)
     )
+    if not any(out):
+        left = sorted(
+            {
+                known.index(one) + 1
+                for part, known in zip(parts, runs, strict=True)
+                for one in _runs(part)
+            }
+        )
+        has = f"has {choice.where}" if choice.where is not None else "is of single transfers"
+        raise InconsistentInput(
+            f"nothing in run {run} {has}: expected one of the runs {_counted(left)}", field="run"
+        )
+    return out
+
+
+def _counted(runs: Sequence[int]) -> str:
+    more = ", ..." if len(runs) > _MAX_LISTED else ""
+    return f"{', '.join(map(str, runs[:_MAX_LISTED]))}{more}"
 
 
 def _runs(part: _Part | None) -> list[int]:
@@ -263,8 +292,10 @@ class _Curve:
     scatter: float
 
 
-def _check_agreement(part: _Part) -> None:
-    """Raise UnreadableTrace where conditions differ, naming what tells them apart."""
+def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
+    """Raise UnreadableTrace where conditions differ, naming what tells them apart; `runs` are those
+    of the whole file.
+    """
     places = part.places
     if len(places) < 2 or _difference(part, [[one] for one in places]) is None:
         return
@@ -279,16 +310,19 @@ def _check_agreement(part: _Part) -> None:
         values = _values((part,), name)
         raise UnreadableTrace(
             f"{name} has {_listed(values)}, whose times differ by up to {_percent(ratio)} (of "
-            f"{format_bytes(size)}): take one of them, as by --where {name}={values[0]} (where)",
+            f"{format_bytes(size)}): take one of them, as by --where "
+            f"{quote(f'{name}={values[0]}')} (where)",
             field="measurements",
         )
     groups = _grouped(list(places), lambda one: str(one.run))
     found = _difference(part, groups) or _difference(part, [[one] for one in places])
     assert found is not None
+    numbers = [runs.index(run) + 1 for run in _runs(part)]
+    of = "" if len(numbers) == len(runs) else f" of {len(runs)} ({_counted(numbers)})"
     raise UnreadableTrace(
-        f"{len(groups)} runs in this file differ by up to {_percent(found[0])} (of "
+        f"{len(numbers)} runs{of} in this file differ by up to {_percent(found[0])} (of "
         f"{format_bytes(found[1])}), and are no repetitions of each other: take one of them, as by "
-        f"--run 1 or --run {len(groups)} (run)",
+        f"--run {numbers[0]} or --run {numbers[-1]} (run)",
         field="measurements",
     )
 
@@ -412,6 +446,15 @@ def _stated(
     count, taken = (max(len(_runs(part)) for part in these) for these in (before, parts))
     if choice.run is not None:
         stated["runs"] = f"run {choice.run} of {max(count, choice.run)}"
+    elif taken < count and choice.where is not None:
+        numbers = sorted(
+            {
+                _runs(whole).index(run) + 1
+                for whole, part in zip(before, parts, strict=True)
+                for run in _runs(part)
+            }
+        )
+        stated["runs"] = f"{_counted(numbers)} of {count}"
     elif taken != count or ("runs" not in stated and taken > 1):
         stated["runs"] = str(taken)
     for name in _names(before):
@@ -431,7 +474,17 @@ def _lanes(reading: Reading, parts: Sequence[_Part | None]) -> Iterator[Notice]:
             continue
         most = max(several, key=lambda one: one.at_once)
         how = ", ".join(f"{name} {value}" for name, value in most.named)
+        least = min(one.at_once for one in part.places) if part is not None else 1
         is_rate = isinstance(reading.trace, MessageTrace) and place == 1
+        if least < most.at_once:
+            yield Notice(
+                "several_lanes",
+                f"{least} to {most.at_once} transfers at once, taken together ({how} at most): "
+                + ("rates" if is_rate else "times")
+                + " of fewer and of more do not differ by more than they scatter",
+                values=(("lanes", float(most.at_once)), ("fewest_lanes", float(least))),
+            )
+            return
         what = (
             f"this is the rate of {most.at_once} lanes together, and one alone takes longer"
             if is_rate

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from random import Random
 
@@ -56,6 +57,12 @@ class TestWords:
     def test_names_and_values(self) -> None:
         assert parse_where(" queue pairs = 4 ,mode=a b") == (("queue pairs", "4"), ("mode", "a b"))
         assert Condition(named=(("Threads", "2"),)).value("threads") == "2"
+
+    def test_values_with_commas(self) -> None:
+        assert parse_where("cpus=0,1,threads=2") == (("cpus", "0,1"), ("threads", "2"))
+        whole = ("mode", "a=b, c=d")
+        told = parse_where("mode=a=b, c=d,n=1", lambda name, value: (name, value) == whole)
+        assert told == (whole, ("n", "1"))
 
     @pytest.mark.parametrize(
         ("choice", "field"),
@@ -238,6 +245,63 @@ def test_runs_of_two_lines_are_one_where_no_size_differs(
     elif second_worst > 1.11:
         with pytest.raises(UnreadableTrace, match="take one of them"):
             taken(text)
+
+
+class TestNamedValues:
+    """Values that a shell would split, and runs beside other choices."""
+
+    @staticmethod
+    def table(name: str, *values: str) -> str:
+        return f"bytes;{name};t_us\n" + "".join(
+            f"{size};{value};{scale * (3.0 + size / 100)}\n"
+            for scale, value in enumerate(values, 1)
+            for size in SIZES
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "values", "advice"),
+        [
+            ("cpus", ("0,1", "2,3"), "cpus=0,1"),
+            ("block size", ("64", "1024"), "'block size=64'"),
+            ("mode", ("a=b c", "c,d'e"), "'mode=a=b c'"),
+            ("mode", ("a, b=c", "b=c"), "'mode=a, b=c'"),
+        ],
+    )
+    def test_the_advice_is_one_word_of_a_shell(
+        self, name: str, values: tuple[str, ...], advice: str
+    ) -> None:
+        text, columns = self.table(name, *values), "size=bytes,time=t_us"
+        with pytest.raises(UnreadableTrace) as refusal:
+            taken(text, columns)
+        assert f"as by --where {advice} (where)" in str(refusal.value)
+        assert len(shlex.split(advice)) == 1
+        for scale, value in enumerate(values, 1):
+            reading = taken(text, columns, where=f"{name}={value}")
+            assert costs_of(reading) == pytest.approx((3.0 * scale, 10.0 * scale), rel=_NEAR)
+
+    def test_runs_keep_the_numbers_of_the_whole_file(self) -> None:
+        columns = "size=bytes,time=t_us"
+        text = "".join(
+            "bytes,conns,t_us\n"
+            + "".join(f"{size},{conns},{scale * (3.0 + size / 100)}\n" for size in SIZES)
+            for conns, scale in ((1, 1.0), (1, 1.0), (4, 2.0), (4, 3.0))
+        )
+        with pytest.raises(UnreadableTrace, match=r"2 runs of 4 \(3, 4\) .*--run 3 or --run 4"):
+            taken(text, columns, where="conns=4")
+        fourth = taken(text, columns, where="conns=4", run=4)
+        assert costs_of(fourth) == pytest.approx((9.0, 30.0), rel=_NEAR)
+        assert understood(fourth)["runs"] == "run 4 of 4"
+        assert understood(taken(text, columns, where="conns=1"))["runs"] == "1, 2 of 4"
+        with pytest.raises(InvalidInput, match=r"nothing in run 1 has conns=4.* the runs 3, 4"):
+            taken(text, columns, where="conns=4", run=1)
+
+    def test_lanes_that_were_taken_together_are_a_range(self) -> None:
+        text = "bytes,threads,t_us\n" + "".join(
+            f"{size},{threads},{3.0 + size / 100}\n" for threads in (1, 8) for size in SIZES
+        )
+        (notice,) = taken(text, "size=bytes,time=t_us").notices
+        assert notice.values == (("lanes", 8.0), ("fewest_lanes", 1.0))
+        assert notice.detail.startswith("1 to 8 transfers at once, taken together (threads 8")
 
 
 class TestSeveralAtOnce:

@@ -2,12 +2,13 @@
 
 A file may have several runs of a tool, rows of several numbers of connections, or the times of
 several machines beside each other. `run=2` takes one run, `where` one value of a named condition:
-`connections=1`, or several of them apart by commas.
+`connections=1`, or several of them apart by commas; a value may have commas itself.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from contract.limits import MAX_RUN, MAX_TEST_LENGTH, MAX_WHERE_LENGTH
@@ -62,16 +63,35 @@ class RowChoice:
 NO_CHOICE = RowChoice()
 
 
-def parse_where(text: str) -> tuple[tuple[str, str], ...]:
-    """Return names and values of `connections=1,threads=2`. Raises InvalidInput."""
+def parse_where(
+    text: str, has: Callable[[str, str], bool] | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Return names and values of `connections=1,threads=2`. Raises InvalidInput.
+
+    What has no name of its own belongs to the value before, as in `cpus=0,1`; and so does what has
+    one, where `has` says that the name has this whole value.
+    """
     if len(text) > MAX_WHERE_LENGTH:
         raise InvalidInput(f"expected at most {MAX_WHERE_LENGTH} characters", field="where")
+    parts = text.split(",")
     found: list[tuple[str, str]] = []
-    for part in text.split(","):
-        name, _, value = (word.strip() for word in part.partition("="))
-        if not name or not value or not part.isprintable():
+    at = 0
+    while at < len(parts):
+        name, _, rest = parts[at].partition("=")
+        end = at + 1
+        while end < len(parts) and parts[end].strip() and "=" not in parts[end]:
+            end += 1
+        for longer in range(len(parts), at, -1) if has is not None else ():
+            if has is not None and has(
+                name.strip(), ",".join([rest, *parts[at + 1 : longer]]).strip()
+            ):
+                end = longer
+                break
+        name, value = name.strip(), ",".join([rest, *parts[at + 1 : end]]).strip()
+        if not name or not value or not f"{name}{value}".isprintable():
             raise InvalidInput(f"expected a name and a value, {_EXAMPLE}", field="where")
         found.append((name, value))
+        at = end
     return tuple(found)
 
 

@@ -5,17 +5,21 @@ was measured under different conditions is not one pipeline: only where their ti
 than 10 %, or by less than they scatter, are they taken as repetitions of each other. Elsewhere the
 user says which condition is meant.
 
-Source      own. Times of a size are represented by their median; conditions are compared at sizes
-            that both have, or, where those are fewer than two, along the lines between the sizes of
-            each.
-Notation    r the logarithm of the ratio of two medians; σ the scatter of the logarithm of a single
-            time, of both conditions together.
+Source      own. Times of a size are represented by their median; conditions are compared at the
+            sizes that both have, of which there must be two: else nothing says that they differ.
+Notation    n the number of common sizes; r the logarithm of the ratio of two medians; σ the
+            scatter of the logarithm of a single time, of both conditions together, each at least
+            as large as that of the middle one of all conditions; z = 3 + sqrt(2 log pairs), for of
+            many pairs some are far apart by chance.
 Cost        O(N log N) in the rows, and at most 120 pairs of conditions.
-Exact       conditions agree where |median r| <= max(log 1.1, σ) and every |r| <= max(log 1.1, 4 σ).
+Exact       conditions differ where |median r| > max(log 1.1, 1.25 z σ / sqrt(n)), or where
+            r > max(log 1.1, (z + 1) σ) at a third of the sizes, and at two, or at the smallest or
+            the largest if r > max(log 1.05, (z - 1) σ) at the next one too; so for -r.
 Traps       where a size has one time, σ is how far it lies from the line through its neighbours: a
             switch of protocols counts as scatter of one size there, and the median passes it over;
-            of few sizes an outlier is in half of these distances, so that they are believed up to
-            20 %.
+            of few sizes an outlier is in half of these distances, so that no more than 20 % of
+            them are believed.
+            One size that is off alone is an outlier, which the fit passes over.
             Conditions of different sizes cannot contradict each other, and are taken together.
 """
 
@@ -25,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from shlex import quote
 from typing import TYPE_CHECKING, TypeAlias
 
 from domain.conditions import Condition, RowChoice, parse_where
@@ -48,7 +53,9 @@ if TYPE_CHECKING:
     Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 _NEAR = 1.1  # conditions whose times are within this ratio are one
-_WORST = 4.0  # times the scatter that a single size may be off
+_SURE = 3.0  # times its scatter that a ratio of a single pair may be off
+_OF_MEDIAN = 1.25  # the scatter of a median of many over that of their mean
+_PART = 3  # one of so many sizes tells conditions apart, if two do
 _MAX_COMPARED = 16  # conditions of which all pairs are compared
 _MAX_LISTED = 8
 _MOST = 0.2  # of a scatter that no repetition shows: a single outlier may make more of it
@@ -102,10 +109,11 @@ def settled(reading: Reading, choice: RowChoice, kind: TraceKind | None = None) 
             )
         return reading
     before = _parts(reading)
-    parts = _chosen_run(_without_spare(_chosen_values(before, choice)), choice.run)
-    for part in parts:
+    runs = [_runs(part) for part in before]
+    parts = _chosen_run(_without_spare(_chosen_values(before, choice)), choice, runs)
+    for part, known in zip(parts, runs, strict=True):
         if part is not None:
-            _check_agreement(part)
+            _check_agreement(part, known)
     out = reading if parts == before else _with_parts(reading, parts)
     check_kind(out.trace, kind, reading.format)
     stated = _stated(out, before, parts, choice)
@@ -155,7 +163,11 @@ def _with_parts(reading: Reading, parts: Sequence[_Part | None]) -> Reading:
 def _chosen_values(parts: Sequence[_Part | None], choice: RowChoice) -> tuple[_Part | None, ...]:
     """The samples under the named conditions that are chosen. Raises InconsistentInput."""
     out = tuple(parts)
-    for name, value in parse_where(choice.where) if choice.where is not None else ():
+
+    def has(name: str, value: str) -> bool:
+        return any(_is_same(value, one) for one in _values(parts, name))
+
+    for name, value in parse_where(choice.where, has) if choice.where is not None else ():
         values = _values(out, name)
         if not values:
             known = ", ".join(_names(out)) or "none"
@@ -200,21 +212,44 @@ def _is_same(value: str, other: str) -> bool:
         return False
 
 
-def _chosen_run(parts: Sequence[_Part | None], run: int | None) -> tuple[_Part | None, ...]:
-    """The samples of a run, counted in every part that has several. Raises InconsistentInput."""
+def _chosen_run(
+    parts: Sequence[_Part | None], choice: RowChoice, runs: Sequence[Sequence[int]]
+) -> tuple[_Part | None, ...]:
+    """The samples of a run, counted in every part that has several, before any other choice.
+
+    Raises InconsistentInput.
+    """
+    run = choice.run
     if run is None:
         return tuple(parts)
-    runs = [_runs(part) for part in parts]
     count = max(map(len, runs))
     if run > count:
         of = "1 run" if count == 1 else f"{count} runs"
         raise InconsistentInput(f"this file has {of}: there is no run {run}", field="run")
-    return tuple(
+    out = tuple(
         part
         if part is None or len(known) == 1
         else part.part_of([one for one in part.places if one.run in known[run - 1 : run]])
         for part, known in zip(parts, runs, strict=True)
     )
+    if not any(out):
+        left = sorted(
+            {
+                known.index(one) + 1
+                for part, known in zip(parts, runs, strict=True)
+                for one in _runs(part)
+            }
+        )
+        has = f"has {choice.where}" if choice.where is not None else "is of single transfers"
+        raise InconsistentInput(
+            f"nothing in run {run} {has}: expected one of the runs {_counted(left)}", field="run"
+        )
+    return out
+
+
+def _counted(runs: Sequence[int]) -> str:
+    more = ", ..." if len(runs) > _MAX_LISTED else ""
+    return f"{', '.join(map(str, runs[:_MAX_LISTED]))}{more}"
 
 
 def _runs(part: _Part | None) -> list[int]:
@@ -257,8 +292,10 @@ class _Curve:
     scatter: float
 
 
-def _check_agreement(part: _Part) -> None:
-    """Raise UnreadableTrace where conditions differ, naming what tells them apart."""
+def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
+    """Raise UnreadableTrace where conditions differ, naming what tells them apart; `runs` are those
+    of the whole file.
+    """
     places = part.places
     if len(places) < 2 or _difference(part, [[one] for one in places]) is None:
         return
@@ -273,16 +310,19 @@ def _check_agreement(part: _Part) -> None:
         values = _values((part,), name)
         raise UnreadableTrace(
             f"{name} has {_listed(values)}, whose times differ by up to {_percent(ratio)} (of "
-            f"{format_bytes(size)}): take one of them, as by --where {name}={values[0]} (where)",
+            f"{format_bytes(size)}): take one of them, as by --where "
+            f"{quote(f'{name}={values[0]}')} (where)",
             field="measurements",
         )
     groups = _grouped(list(places), lambda one: str(one.run))
     found = _difference(part, groups) or _difference(part, [[one] for one in places])
     assert found is not None
+    numbers = [runs.index(run) + 1 for run in _runs(part)]
+    of = "" if len(numbers) == len(runs) else f" of {len(runs)} ({_counted(numbers)})"
     raise UnreadableTrace(
-        f"{len(groups)} runs in this file differ by up to {_percent(found[0])} (of "
+        f"{len(numbers)} runs{of} in this file differ by up to {_percent(found[0])} (of "
         f"{format_bytes(found[1])}), and are no repetitions of each other: take one of them, as by "
-        f"--run 1 or --run {len(groups)} (run)",
+        f"--run {numbers[0]} or --run {numbers[-1]} (run)",
         field="measurements",
     )
 
@@ -305,14 +345,21 @@ def _difference(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[flo
 
     Of many groups each is compared with the one before it and with the first.
     """
+    import numpy as np
+
     worst: tuple[float, int] | None = None
     for column in range(len(part.times_us)):
         curves = list(_curves(part, groups, column))
-        pairs: Iterator[tuple[_Curve, _Curve]] = combinations(curves, 2)
+        if len(curves) < 2:
+            continue
+        of_all = float(np.median([curve.scatter for curve in curves]))
+        pairs = list[tuple[_Curve, _Curve]](combinations(curves, 2))
         if len(curves) > _MAX_COMPARED:
-            pairs = iter([*pairwise(curves), *((curves[0], one) for one in curves[2:])])
+            pairs = [*pairwise(curves), *((curves[0], one) for one in curves[2:])]
+        allowance = _SURE + float(np.sqrt(2.0 * np.log(len(pairs))))
         for one, other in pairs:
-            found = _ratio(one, other)
+            scatter = float(np.hypot(max(one.scatter, of_all), max(other.scatter, of_all)))
+            found = _ratio(one, other, scatter, allowance)
             if found is not None and (worst is None or found > worst):
                 worst = found
     return worst
@@ -355,27 +402,34 @@ def _curve(sizes: Floats, times_us: Floats) -> _Curve:
     return _Curve(distinct, medians, min(_MOST, float(_NORMAL * np.median(off)) / _OF_THREE))
 
 
-def _ratio(one: _Curve, other: _Curve) -> tuple[float, int] | None:
-    """The greatest ratio of two conditions that differ, and its size; None where they agree."""
+def _ratio(
+    one: _Curve, other: _Curve, scatter: float, allowance: float
+) -> tuple[float, int] | None:
+    """The greatest ratio of two conditions that differ, and its size; None where they agree, or
+    where too few sizes were measured under both to say so.
+    """
     import numpy as np
 
-    sizes = np.intersect1d(one.sizes, other.sizes)
+    sizes, first, second = np.intersect1d(one.sizes, other.sizes, return_indices=True)
     if len(sizes) < 2:
-        low = max(one.sizes[0], other.sizes[0])
-        high = min(one.sizes[-1], other.sizes[-1])
-        sizes = np.union1d(one.sizes, other.sizes)
-        sizes = sizes[(sizes >= low) & (sizes <= high)]
-    if not len(sizes):
         return None
-    first = np.interp(sizes, one.sizes, one.times_us)
-    second = np.interp(sizes, other.sizes, other.times_us)
-    ratios = np.log(first / second)
-    scatter, near = float(np.hypot(one.scatter, other.scatter)), float(np.log(_NEAR))
+    ratios = np.log(one.times_us[first] / other.times_us[second])
+    near = float(np.log(_NEAR))
+    of_median = max(near, allowance * _OF_MEDIAN * scatter / len(sizes) ** 0.5)
+    of_size = max(near, (allowance + 1.0) * scatter)
+    is_many = max(2.0, len(sizes) / _PART)
+    above, below = np.count_nonzero(ratios > of_size), np.count_nonzero(ratios < -of_size)
+    of_next = max(near / 2.0, (allowance - 1.0) * scatter)
+    fades = any(
+        sign * end[0] > of_size and sign * end[1] > of_next
+        for end in (ratios[:2], ratios[:-3:-1])
+        for sign in (1.0, -1.0)
+    )
+    is_median_off = abs(float(np.median(ratios))) > of_median
+    if not (is_median_off or fades or max(above, below) >= is_many):
+        return None
     at = int(np.abs(ratios).argmax())
-    worst = float(np.abs(ratios[at]))
-    if abs(float(np.median(ratios))) <= max(near, scatter) and worst <= max(near, _WORST * scatter):
-        return None
-    return float(np.exp(worst)), int(sizes[at])
+    return float(np.exp(np.abs(ratios[at]))), int(sizes[at])
 
 
 # --- what is said ---------------------------------------------------------------------------------
@@ -392,6 +446,15 @@ def _stated(
     count, taken = (max(len(_runs(part)) for part in these) for these in (before, parts))
     if choice.run is not None:
         stated["runs"] = f"run {choice.run} of {max(count, choice.run)}"
+    elif taken < count and choice.where is not None:
+        numbers = sorted(
+            {
+                _runs(whole).index(run) + 1
+                for whole, part in zip(before, parts, strict=True)
+                for run in _runs(part)
+            }
+        )
+        stated["runs"] = f"{_counted(numbers)} of {count}"
     elif taken != count or ("runs" not in stated and taken > 1):
         stated["runs"] = str(taken)
     for name in _names(before):
@@ -411,7 +474,17 @@ def _lanes(reading: Reading, parts: Sequence[_Part | None]) -> Iterator[Notice]:
             continue
         most = max(several, key=lambda one: one.at_once)
         how = ", ".join(f"{name} {value}" for name, value in most.named)
+        least = min(one.at_once for one in part.places) if part is not None else 1
         is_rate = isinstance(reading.trace, MessageTrace) and place == 1
+        if least < most.at_once:
+            yield Notice(
+                "several_lanes",
+                f"{least} to {most.at_once} transfers at once, taken together ({how} at most): "
+                + ("rates" if is_rate else "times")
+                + " of fewer and of more do not differ by more than they scatter",
+                values=(("lanes", float(most.at_once)), ("fewest_lanes", float(least))),
+            )
+            return
         what = (
             f"this is the rate of {most.at_once} lanes together, and one alone takes longer"
             if is_rate

@@ -11,9 +11,10 @@ time or a rate without any is asked back, for a wrong unit would be a wrong answ
 KB and the like are of 1024 bytes where the word or the name says KiB, or where times and rates of
 the table say it, and of 1000 elsewhere.
 
-Other columns tell conditions apart, as `connections`, where several of their values were measured
-at several sizes. A header line that comes again begins a run, and so do sizes that start anew below
-an empty line or words.
+Other columns tell conditions apart, as `connections`, where each of their values was measured at
+most of the sizes from its smallest to its largest; counts of errors and the like are results. A
+header line that comes again begins a run. So do sizes that start anew below an empty line or words,
+where the blocks between have mostly the same sizes: else these only interrupt one sweep.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from math import inf, log
 from statistics import median
 
@@ -68,6 +68,15 @@ _NEAR_RATE = 0.006  # a rate of three digits; KB of 1000 and of 1024 are 0.024 a
 _MAX_RATES = 1000
 _MAX_LOOKED_AT, _MAX_TELLING = 100, 12  # columns that may tell conditions apart, and that do
 _MAX_VALUES = 64  # of a column that tells conditions apart
+_MOSTLY = 2  # more than one of so many sizes is most of them
+_MAX_COUNTED = 4096  # of a column that would, with fewer of them
+_RESULT = re.compile(
+    r"(?:num(?:ber)?[_ ](?:of[_ ])?|total[_ ])?(?:(?:tcp|packet|crc|rx|tx)[_ ])?"
+    r"(?:retrans(?:mits?|missions?|mitted)?|retr(?:y|ies)|err(?:or)?s?|failures?|failed|time-?outs?|"
+    r"drop(?:s|ped)?|lost|loss(?:es)?|nacks?|naks?|context[_ ]switches|page[_ ]faults|"
+    r"(?:cache[_ ])?misses)(?:[_ ](?:count|s|packets))?",
+    re.IGNORECASE,
+)
 _AT_ONCE = re.compile(
     r"(?:num(?:ber)?(?:_| of |_of_)?)?(?:(?:parallel|tcp)[ _])?"
     r"(?:conn(?:ection)?s?|threads?|streams?|qps|lanes?|channels?|io[ _]?depth|queue[ _]?depth|"
@@ -115,6 +124,8 @@ class _Implied:
 class _Rows:
     """The rows so far, before it is known what KB are and which columns tell conditions apart.
 
+    `runs` begin with header lines, and `blocks` where sizes start anew below what is no row;
+    those `unordered` are no sweeps, up or down, again and again.
     `sizes` are those with KB of 1000 and of 1024 bytes; `others` the values of all columns that may
     be conditions, in the order of `names`.
     """
@@ -122,6 +133,8 @@ class _Rows:
     sizes: list[tuple[int, int]] = field(default_factory=list)
     values: list[tuple[float | None, ...]] = field(default_factory=list)
     runs: list[int] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
+    unordered: set[int] = field(default_factory=set)
     others: list[tuple[str, ...]] = field(default_factory=list)
     names: tuple[str, ...] = ()
     rates: list[_Implied] = field(default_factory=list)
@@ -138,7 +151,11 @@ class _Table:
     alike: str = ""  # what is wrong with a header that has several columns of a name
     size_unit: str = ""  # in words, where it is not as the column is named
     _known: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    unlisted: list[str] = field(default_factory=list)  # columns of too many values to compare
     _run: int = 1
+    _block: int = 0
+    _first_size: int = -1
+    _second_size: int = -1  # the first other one of the block
     _last_size: int = -1
     _last_line: int = 0
     _is_interrupted: bool = False
@@ -182,7 +199,18 @@ class _Table:
 
     def _begin_run(self) -> None:
         self._run += bool(self.rows.runs) and self.rows.runs[-1] == self._run
-        self._last_size, self._is_interrupted = -1, False
+        self._begin_block()
+
+    def _begin_block(self) -> None:
+        self._block += 1
+        self._first_size = self._second_size = self._last_size = -1
+        self._is_interrupted = False
+
+    def _starts_anew(self, size: int) -> bool:
+        """Whether this size turns back the way that the block has come."""
+        if self._second_size > self._first_size:
+            return size < self._last_size
+        return self._second_size < self._first_size and size > self._last_size
 
     def _header(self, line: Line) -> bool:
         """Whether this line has all columns that are named; those by place need none."""
@@ -224,12 +252,19 @@ class _Table:
         if sizes is None or all(value is None for value in values):
             self._is_interrupted = True
             return
-        if self._is_interrupted and sizes[0] <= self._last_size:
-            self._begin_run()
+        if self._is_interrupted and self._starts_anew(sizes[0]):
+            self._begin_block()
+        if self._first_size < 0:
+            self._first_size = self._second_size = sizes[0]
+        if self._second_size == self._first_size:
+            self._second_size = sizes[0]
+        if self._starts_anew(sizes[0]) and sizes[0] != self._first_size:
+            self.rows.unordered.add(self._block)
         self._last_size, self._is_interrupted = sizes[0], False
         self.rows.sizes.append(sizes)
         self.rows.values.append(values)
         self.rows.runs.append(self._run)
+        self.rows.blocks.append(self._block)
         self._keep_others(layout, fields)
         if sizes[0] != sizes[1] and len(self.rows.rates) < _MAX_RATES:
             self.rows.rates.extend(_implied_sizes(layout, fields, sizes, values))
@@ -248,10 +283,9 @@ class _Table:
             says = "" if base is None else ", as its rates say"
             self.size_unit = f"KB of {1024 if base else 1000} bytes{says}"
         sizes = [one[base or 0] for one in rows.sizes]
-        telling = _telling_columns(rows, sizes)
-        for size, values, run, others in zip(
-            sizes, rows.values, rows.runs, rows.others, strict=True
-        ):
+        telling, self.unlisted = _telling_columns(rows, sizes)
+        runs = _runs_of(rows, sizes)
+        for size, values, run, others in zip(sizes, rows.values, runs, rows.others, strict=True):
             condition = _condition(run, telling, others)
             for column, value in zip(columns[1:], values, strict=True):
                 samples = self.samples[column.role]
@@ -362,20 +396,46 @@ def _unit_of(name: str) -> str:
 # --- conditions -----------------------------------------------------------------------------------
 
 
-def _telling_columns(rows: _Rows, sizes: Sequence[int]) -> tuple[tuple[int, str], ...]:
-    """The places and names of columns that tell conditions apart, or have one value everywhere.
+def _runs_of(rows: _Rows, sizes: Sequence[int]) -> list[int]:
+    """The run of each row: the blocks below one header are runs where they have the same sizes."""
+    blocks = dict[int, dict[int, set[int]]]()
+    for run, block, size in zip(rows.runs, rows.blocks, sizes, strict=True):
+        blocks.setdefault(run, {}).setdefault(block, set()).add(size)
+    number, count = dict[int, int](), 0
+    for of_run in blocks.values():
+        every = set[int]().union(*of_run.values())
+        are_runs = rows.unordered.isdisjoint(of_run) and all(
+            _MOSTLY * len(found) > len(every) for found in of_run.values()
+        )
+        count += not are_runs
+        for block in of_run:
+            count += are_runs
+            number[block] = count
+    return [number[block] for block in rows.blocks]
 
-    Times, rates and statistics are measured, and a column whose value follows from the size, or
-    that has a value of its own in each row, tells nothing.
+
+def _telling_columns(
+    rows: _Rows, sizes: Sequence[int]
+) -> tuple[tuple[tuple[int, str], ...], list[str]]:
+    """The places and names of columns that tell conditions apart, or have one value everywhere;
+    and the names of those that would but for too many values.
+
+    Times, rates, statistics and counts of errors are measured, and a column whose value follows
+    from the size, or that has a value of its own in each row, tells nothing.
     """
     width = max(map(len, rows.others), default=0)
     names = rows.names or tuple(f"#{at + 1}" for at in range(width))
-    telling = (
-        (at, names[at])
-        for at in range(min(width, len(names), _MAX_LOOKED_AT))
-        if not _is_measured(names[at]) and _tells(rows.others, sizes, at)
-    )
-    return tuple(islice(telling, _MAX_TELLING))
+    telling, unlisted = list[tuple[int, str]](), list[str]()
+    for at in range(min(width, len(names), _MAX_LOOKED_AT)):
+        if _is_measured(names[at]) or not (count := _telling_values(rows.others, sizes, at)):
+            continue
+        if count > _MAX_VALUES:
+            unlisted.append(f"{names[at][:_MAX_SHOWN]} ({count} values)")
+        elif len(telling) < _MAX_TELLING:
+            telling.append((at, names[at]))
+        else:
+            unlisted.append(names[at][:_MAX_SHOWN])
+    return tuple(telling), unlisted
 
 
 def _is_measured(name: str) -> bool:
@@ -387,23 +447,30 @@ def _is_measured(name: str) -> bool:
         or rate is not None
         or is_no_stage(bare)
         or is_repetition(bare)
+        or _RESULT.fullmatch(bare) is not None
     )
 
 
-def _tells(others: Sequence[tuple[str, ...]], sizes: Sequence[int], at: int) -> bool:
+def _telling_values(others: Sequence[tuple[str, ...]], sizes: Sequence[int], at: int) -> int:
+    """How many values a column has, if they tell conditions apart or are one; else 0."""
     by_value, by_size = dict[str, set[int]](), dict[int, set[str]]()
     for row, size in zip(others, sizes, strict=True):
         value = row[at] if at < len(row) else ""
         if not value:
-            return False
+            return 0
         by_value.setdefault(value, set()).add(size)
         by_size.setdefault(size, set()).add(value)
-        if len(by_value) > _MAX_VALUES:
-            return False
+        if len(by_value) > _MAX_COUNTED:
+            return 0
     if len(by_value) == 1:
-        return True
-    crossed = sum(len(found) > 1 for found in by_value.values())
-    return crossed > 1 and any(len(found) > 1 for found in by_size.values())
+        return 1
+    every = sorted(by_size)
+    place = {size: at for at, size in enumerate(every)}
+    are_crossed = any(len(found) > 1 for found in by_size.values()) and all(
+        len(found) > 1 and _MOSTLY * len(found) > place[max(found)] - place[min(found)] + 1
+        for found in by_value.values()
+    )
+    return len(by_value) if are_crossed else 0
 
 
 def _condition(run: int, telling: Sequence[tuple[int, str]], others: tuple[str, ...]) -> Condition:
@@ -586,5 +653,9 @@ def _understood(trace: MessageTrace, table: _Table) -> tuple[tuple[str, str], ..
         stated.append(("interarrival_is", "size / rate"))
     if trace.latency is not None:
         stated.append(("latency_is", "the named column, one way"))
+    if table.unlisted:
+        stated.append(
+            ("not_compared", f"{', '.join(table.unlisted)}: too many to tell conditions apart by")
+        )
     left_out = format_left_out(*table.samples.values())
     return (*stated, *format_sizes(trace.latency, trace.interarrival), *left_out)

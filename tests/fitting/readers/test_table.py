@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,10 @@ from domain.measurement import TraceKind
 from domain.table_columns import ColumnRole, parse_columns
 from fitting import read
 from tests.fitting.readers.test_tools import messages, near, pairs, understood
+
+
+def _switched(size: int) -> float:
+    return 3.0 + size * 5e-4 if size < 16_384 else 25.0 + size * 2e-4
 
 
 def latencies(content: str, columns: str) -> Sequence[tuple[int, float]]:
@@ -296,6 +301,72 @@ class TestConditions:
         expected = [(2048, 2048 / 3500.0), (32_768, 32_768 / 8900.0), (524_288, 524_288 / 9400.0)]
         assert pairs(messages(taken).interarrival) == near(expected)
         assert understood(taken)["runs"] == "run 2 of 2"
+
+    @pytest.mark.parametrize("between", ["\n", "# cooled down\n", "1024,timeout\n"])
+    @pytest.mark.parametrize("order", ["random", "down", "up"])
+    def test_what_stands_between_rows_of_one_sweep_begins_no_run(
+        self, between: str, order: str
+    ) -> None:
+        random, sizes = Random(5), [1 << power for power in range(0, 21, 2) for _ in range(4)]
+        if order == "random":
+            random.shuffle(sizes)
+        elif order == "down":
+            sizes.reverse()
+        rows = [
+            f"{size},{_switched(size) * random.lognormvariate(0, 0.02):.4f}\n" for size in sizes
+        ]
+        pieces = ["".join(rows[at : at + 5]) for at in range(0, len(rows), 5)]
+        reading = read(f"size,t_us\n{between.join(pieces)}".encode(), columns="size=size,time=t_us")
+        assert len(messages(reading)) == len(sizes)
+        assert "runs" not in understood(reading)
+
+    @pytest.mark.parametrize("is_down", [False, True])
+    def test_blocks_of_sweeps_again_and_again_are_runs(self, is_down: bool) -> None:
+        sizes = sorted((64, 1024, 16_384, 262_144), reverse=is_down)
+        first, second = (
+            "".join(f"{size},{scale * (3 + size / 100)}\n" for size in sizes) * 3
+            for scale in (1.0, 1.5)
+        )
+        with pytest.raises(UnreadableTrace, match="2 runs in this file differ by up to 50 %"):
+            read(f"size,t_us\n{first}# tuned\n{second}".encode(), columns="size=size,time=t_us")
+
+    @pytest.mark.parametrize("name", ["retransmits", "errors", "core", "tcp_retries"])
+    def test_columns_of_results_tell_nothing(self, name: str) -> None:
+        random, sizes = Random(7), [1 << power for power in range(6, 21, 2)]
+        many = 16 if name == "core" else 2
+        rows = [(size, random.randrange(many)) for size in sizes for _ in range(6)]
+        content = f"size,{name},t_us\n" + "".join(
+            f"{size},{found},{_switched(size) * (1.0 if many > 2 else 1 + found / 2):.4f}\n"
+            for size, found in rows
+        )
+        reading = read(content.encode(), columns="size=size,time=t_us")
+        assert len(messages(reading)) == len(rows)
+        assert name not in understood(reading)
+
+    def test_a_value_at_some_of_the_sizes_tells(self) -> None:
+        content = "size,threads,t_us\n" + "".join(
+            f"{size},{threads},{(3.0 + size / 100) * threads}\n"
+            for threads, sizes in ((1, range(6, 21, 2)), (8, range(12, 17, 2)))
+            for size in (1 << power for power in sizes)
+        )
+        with pytest.raises(UnreadableTrace, match="threads has the values 1, 8"):
+            read(content.encode(), columns="size=size,time=t_us")
+
+    def test_too_many_values_are_said(self) -> None:
+        def table(count: int) -> str:
+            return "size,pair,t_us\n" + "".join(
+                f"{size},p{pair},{3.0 + size / 100}\n"
+                for pair in range(count)
+                for size in (64, 1024, 16_384)
+            )
+
+        few, many = (
+            understood(read(table(count).encode(), columns="size=size,time=t_us"))
+            for count in (64, 65)
+        )
+        assert "not_compared" not in few
+        assert "they agree" in few["pair"]
+        assert many["not_compared"] == "pair (65 values): too many to tell conditions apart by"
 
     def test_times_that_fall_as_sizes_grow_are_a_sweep(self) -> None:
         content = "piece,total_ms\n32KiB,40.0\n256KiB,19.0\n2MiB,9.5\n16MiB,14.0\n"

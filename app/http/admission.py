@@ -99,7 +99,10 @@ class Admission:
         if self._count < self._parallel:
             return
         is_full = self.waiting >= BURST * self._parallel
-        if not (self._of_client[client] or is_full) and max(self._of_client.values(), default=0) > 1:
+        if (
+            not (self._of_client[client] or is_full)
+            and max(self._of_client.values(), default=0) > 1
+        ):
             return
         if self.is_overloaded:
             if self._count < self._parallel + max(1, self._parallel // 2):

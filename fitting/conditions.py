@@ -474,15 +474,15 @@ def _lanes(reading: Reading, parts: Sequence[_Part | None]) -> Iterator[Notice]:
             continue
         most = max(several, key=lambda one: one.at_once)
         how = ", ".join(f"{name} {value}" for name, value in most.named)
-        least = min(one.at_once for one in part.places) if part is not None else 1
+        lowest = min(one.at_once for one in part.places) if part is not None else 1
         is_rate = isinstance(reading.trace, MessageTrace) and place == 1
-        if least < most.at_once:
+        if lowest < most.at_once:
             yield Notice(
                 "several_lanes",
-                f"{least} to {most.at_once} transfers at once, taken together ({how} at most): "
+                f"{lowest} to {most.at_once} transfers at once, taken together ({how} at most): "
                 + ("rates" if is_rate else "times")
                 + " of fewer and of more do not differ by more than they scatter",
-                values=(("lanes", float(most.at_once)), ("fewest_lanes", float(least))),
+                values=(("lanes", float(most.at_once)), ("fewest_lanes", float(lowest))),
             )
             return
         what = (

@@ -218,6 +218,22 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_target_options(parser: Parser) -> None:
+    """Add the options that a target of exports has of its own."""
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the target; may be repeated",
+    )
+
+
+def add_owner(parser: Parser) -> None:
+    """Add whose things are meant."""
+    parser.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
+
+
 def add_seed(parser: Parser) -> None:
     parser.add_argument(
         "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"

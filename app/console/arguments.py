@@ -18,6 +18,7 @@ from app.console.argument_parts import (
     add_overlap,
     add_rows,
     add_seed,
+    add_target_options,
     add_transfers,
     cpus,
     number,
@@ -27,13 +28,9 @@ from app.console.argument_parts import (
     sizes,
     whole,
 )
-from app.console.further_arguments import (
-    LAYER_VERBS,
-    add_of_papers,
-    add_served,
-    add_stored,
-    add_target_options,
-)
+from app.console.paper_arguments import LAYER_VERBS, add_of_papers
+from app.console.service_arguments import add_served
+from app.console.stored_arguments import add_stored
 from app.registry import VERBS
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind

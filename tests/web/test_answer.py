@@ -19,7 +19,7 @@ from app.text.numbers import format_gap, format_percent, format_size
 from app.text.units import TimeUnit
 from app.ui.pages import FOLDER, POLICY
 from app.web.answers.advice import WhyView
-from app.web.answers.around import (
+from app.web.answers.surroundings import (
     about_size,
     alternatives_of,
     counts_chart,

@@ -28,7 +28,7 @@ from app.text.units import (
     format_set_this,
     format_setting_name,
 )
-from app.web.answers.around import curve_of, defaults_of
+from app.web.answers.surroundings import curve_of, defaults_of
 from app.web.answers.view import bottleneck_name, latency_unit
 from app.web.workbench.choices import ShownUnits
 from contract.optimize import BaselineOut, OptimizeOut

@@ -20,7 +20,11 @@ from app.ui.addresses import here_of
 from app.ui.fields import size_in
 from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.web.answers.advice import UnexplainedAnswer, WhyView, advice_of, set_this, set_this_of
-from app.web.answers.around import (
+from app.web.answers.compare import Change, change_between
+from app.web.answers.cost_sweep import sweep_chart
+from app.web.answers.queued_parts import Part, part_of, with_reader
+from app.web.answers.snippets import base_url_of, take_away_of
+from app.web.answers.surroundings import (
     alternatives_of,
     alternatives_remarks,
     counts_chart,
@@ -29,22 +33,16 @@ from app.web.answers.around import (
     sizes_chart,
     surroundings_of,
 )
-from app.web.answers.compare import Change, change_between
-from app.web.answers.parts import (
+from app.web.answers.timelines import (
     AT_ONCE_CELLS,
     EXPLORED_CELLS,
     IN_THREAD_CELLS,
     Drawing,
     DrawnBelow,
-    Part,
     TimelineDrawing,
-    part_of,
-    sweep_chart,
     timeline_of,
     window_of,
-    with_reader,
 )
-from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
 from app.web.forms import asked_document, sent_fields
 from app.web.jobs.jobs import answer_address, operation_of, passing_answer

@@ -26,7 +26,8 @@ from app.text.numbers import (
 from app.text.units import format_given_time, format_time
 from app.ui.addresses import address
 from app.ui.pages import is_htmx, page, says_refusals
-from app.web.answers.parts import AT_ONCE_CELLS, IN_THREAD_CELLS, arrivals_chart
+from app.web.answers.arrivals import arrivals_chart
+from app.web.answers.timelines import AT_ONCE_CELLS, IN_THREAD_CELLS
 from app.web.answers.view import (
     bottleneck_name,
     format_constraints,

@@ -14,7 +14,7 @@ from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import PROVEN_BOUND, format_given_time, format_time
 from app.ui.pages import FOLDER, Pages
 from app.web.answers.advice import SetThis, set_this_of
-from app.web.answers.around import (
+from app.web.answers.surroundings import (
     CountsData,
     SizesData,
     alternatives_of,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request
 
 from app.questions.optimize import has_active_table
-from app.web.answers.parts import leaves_out_times
+from app.web.answers.schedule_csv import leaves_out_times
 from app.web.workbench.request import json_lines, question_of
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from app.ui.addresses import address, here_of
 from app.ui.fields import size_in
 from app.ui.pages import HTML, is_htmx, moved, page, says_refusals
 from app.web.answers.compare import PLACE as COMPARE
-from app.web.answers.parts import explored
+from app.web.answers.queued_parts import explored
 from app.web.answers.report import report_html
 from app.web.answers.snippets import base_url_of, file_stem
 from app.web.answers.view import STATUS_WORDS, bottleneck_name
@@ -269,7 +269,7 @@ class FileTask:
         answer = read_answer(self.body)
         if self.kind is FileKind.SVG:
             return _picture(answer)
-        from app.web.answers.parts import schedule_csv
+        from app.web.answers.schedule_csv import schedule_csv
 
         return schedule_csv(answer)
 

@@ -29,7 +29,7 @@ from app.questions.question import LoadedTrace
 from app.questions.source import ReadFiles, Stored
 from app.schemas.queries import FitQuery
 from app.ui.pages import is_htmx, moved, page, says_refusals
-from app.web.fits.again import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
+from app.web.fits.refits import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
 from app.web.forms import FORM, InvalidForm, asked_of, change_of, move_row, read_form
 from app.web.jobs.jobs import answer_address

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Generic, Self, TypeVar
@@ -44,7 +45,7 @@ T = TypeVar("T")
 HttpT = TypeVar("HttpT", httpx.Client, httpx.AsyncClient)
 
 
-class Core(Operations, Generic[HttpT]):
+class Core(ABC, Operations, Generic[HttpT]):
     """All of a client but how it waits."""
 
     def __init__(
@@ -67,9 +68,9 @@ class Core(Operations, Generic[HttpT]):
         self._connections = self._connect(http)
 
     @staticmethod
+    @abstractmethod
     def _connect(http: HttpT | None) -> Connections:
         """Return what waits for answers of this client of httpx, of a new one where None."""
-        raise NotImplementedError
 
     @both
     async def send(self, call: Call[T]) -> T:

@@ -176,7 +176,7 @@ def compare_quickly(question: CompareQuestion) -> Cells | None:
     """Return the cells where they are few and each is quick, else None."""
     if question.number_of_cells > QUICK_CELLS:
         return None
-    if not all(_is_quick(one.problem, one.strategy) for one in question.solves()):
+    if not all(_is_quick(solve.problem, solve.strategy) for solve in question.solves()):
         return None
     try:
         return cells(

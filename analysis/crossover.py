@@ -197,7 +197,7 @@ class Crossovers:
     @property
     def is_swapped(self) -> bool:
         """Whether there is one crossover, and the second path is the faster one below it."""
-        changes = [one.after for one in self.crossovers]
+        changes = [crossover.after for crossover in self.crossovers]
         return self.verdict is Verdict.ONE and changes == [Faster.PATH_A]
 
 
@@ -210,11 +210,11 @@ def find_crossovers(question: CrossoverQuestion) -> Crossovers:
 
 def timed_by_both(a: Path, b: Path) -> dict[int, tuple[TimedSize, TimedSize]]:
     """Return the messages that both files timed, by size, ascending."""
-    of_b = {one.message_bytes: one for one in b.timed}
+    of_b = {size.message_bytes: size for size in b.timed}
     return {
-        one.message_bytes: (one, of_b[one.message_bytes])
-        for one in a.timed
-        if one.message_bytes in of_b
+        size.message_bytes: (size, of_b[size.message_bytes])
+        for size in a.timed
+        if size.message_bytes in of_b
     }
 
 
@@ -448,7 +448,7 @@ class _Search:
 
     def _thresholds(self, places: Sequence[Crossover]) -> list[int | None]:
         """Those of which one has the least worst loss: never, always, and every change to B."""
-        return [None, 0, *(one.at_bytes for one in places if one.after is Faster.PATH_B)]
+        return [None, 0, *(place.at_bytes for place in places if place.after is Faster.PATH_B)]
 
     def _price(self, threshold: int | None, runs: tuple[Run, ...]) -> ThresholdPrice:
         wrong = tuple(self._wrong(threshold, runs))
@@ -524,7 +524,7 @@ class _DrawnPaths:
     def of(cls, question: CrossoverQuestion) -> _DrawnPaths | None:
         """Return the draws, None where of neither path any errors are known."""
         errors = [one.errors for one in (question.a, question.b)]
-        known = [one for one in errors if one is not None]
+        known = [error for error in errors if error is not None]
         if not known:
             return None
         count = max(one.draws for one in known)
@@ -547,7 +547,7 @@ class _DrawnPaths:
     def both_us(self, size: int) -> tuple[Floats, Floats]:
         """Return what both take in each draw, µs."""
         cut = NamedCut("whole", size_bytes=size)
-        a_us, b_us = (cut_us(one, size, cut) for one in self._draws)
+        a_us, b_us = (cut_us(draw, size, cut) for draw in self._draws)
         a, b = np.broadcast_arrays(a_us, b_us)
         return a, b
 
@@ -611,9 +611,9 @@ def _notices(found: Crossovers) -> Iterator[Notice]:
         )
     span = question.measured_bytes
     outside = [
-        one.at_bytes
-        for one in found.crossovers
-        if span is not None and not span[0] <= one.at_bytes <= span[1]
+        crossover.at_bytes
+        for crossover in found.crossovers
+        if span is not None and not span[0] <= crossover.at_bytes <= span[1]
     ]
     if span is not None and outside and found.verdict is not Verdict.NOT_PROVABLE:
         where = f"both paths were measured from {format_bytes(span[0])} to {format_bytes(span[1])}"

@@ -176,7 +176,7 @@ def command_words(command: str) -> str:
 
 def stands_at_the_top(command: str) -> bool:
     """Return whether a command of this name is typed directly behind `sluice`."""
-    return any(command in commands_of(one) for one in SECTIONS if one not in GROUPS)
+    return any(command in commands_of(section) for section in SECTIONS if section not in GROUPS)
 
 
 def with_door(door: str) -> Iterator[Verb]:

@@ -183,7 +183,7 @@ def is_stage_table(text: str) -> bool:
     if first is None or len(first.cells) < 2 or any(map(_SIZE.match, first.cells)):
         return False
     headings = [heading_of(cell) for cell in first.cells]
-    found = {one.column for one in headings if one is not None}
+    found = {heading.column for heading in headings if heading is not None}
     return {StageColumn.OVERHEAD, StageColumn.COST} <= found
 
 
@@ -209,7 +209,7 @@ def read_stage_table(text: str) -> Pipeline:
         goes_on = bool(cells.get(StageColumn.UP_TO))
     if len(stages) > MAX_STAGES:
         raise InvalidInput(f"expected at most {MAX_STAGES} stages", field=_FIELD)
-    by_column = {one.column: one for one in headings}
+    by_column = {heading.column: heading for heading in headings}
     made = (_stage(rows, by_column, place) for place, rows in enumerate(stages, start=1))
     return Pipeline(tuple(made))
 
@@ -257,7 +257,7 @@ def _headings(header: _Row) -> list[Heading]:
 def _cells(row: _Row, header: _Row, headings: Sequence[Heading]) -> Mapping[StageColumn, str]:
     if len(row.cells) > len(header.cells):
         raise _refused(row, "more cells than columns: is there a comma within a number?")
-    cells = dict(zip((one.column for one in headings), row.cells, strict=False))
+    cells = dict(zip((heading.column for heading in headings), row.cells, strict=False))
     if _SUM.match(cells.get(StageColumn.NAME, "")):
         name = _shown(cells[StageColumn.NAME])
         raise _refused(row, f"{name} is a sum and no stage: leave the row out")

@@ -196,8 +196,8 @@ def _with_value(part: _Part | None, name: str, value: str) -> _Part | None:
 
 def _without_spare(parts: Sequence[_Part | None]) -> tuple[_Part | None, ...]:
     """The samples of single transfers, where there are any."""
-    conditions = [one for part in parts if part is not None for one in part.places]
-    kept = [one for one in conditions if not one.is_spare]
+    conditions = [place for part in parts if part is not None for place in part.places]
+    kept = [condition for condition in conditions if not condition.is_spare]
     if not kept or len(kept) == len(conditions):
         return tuple(parts)
     return tuple(None if part is None else part.part_of(kept) for part in parts)
@@ -229,7 +229,7 @@ def _chosen_run(
     out = tuple(
         part
         if part is None or len(known) == 1
-        else part.part_of([one for one in part.places if one.run in known[run - 1 : run]])
+        else part.part_of([place for place in part.places if place.run in known[run - 1 : run]])
         for part, known in zip(parts, runs, strict=True)
     )
     if not any(out):
@@ -258,12 +258,12 @@ def _runs(part: _Part | None) -> list[int]:
 
 def _names(parts: Sequence[_Part | None]) -> list[str]:
     """What the conditions of a file are called."""
-    conditions = [one for part in parts if part is not None for one in part.places]
+    conditions = [place for part in parts if part is not None for place in part.places]
     return list(dict.fromkeys(name for condition in conditions for name, _ in condition.named))
 
 
 def _values(parts: Sequence[_Part | None], name: str) -> list[str]:
-    conditions = [one for part in parts if part is not None for one in part.places]
+    conditions = [place for part in parts if part is not None for place in part.places]
     found = [condition.value(name) for condition in conditions]
     return sorted({value for value in found if value is not None}, key=_order)
 
@@ -297,7 +297,7 @@ def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
     of the whole file.
     """
     places = part.places
-    if len(places) < 2 or _difference(part, [[one] for one in places]) is None:
+    if len(places) < 2 or _difference(part, [[place] for place in places]) is None:
         return
     by_name: list[tuple[float, int, str]] = []
     for name in _names((part,)):
@@ -315,7 +315,7 @@ def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
             field="measurements",
         )
     groups = _grouped(list(places), lambda one: str(one.run))
-    found = _difference(part, groups) or _difference(part, [[one] for one in places])
+    found = _difference(part, groups) or _difference(part, [[place] for place in places])
     assert found is not None
     numbers = [runs.index(run) + 1 for run in _runs(part)]
     of = "" if len(numbers) == len(runs) else f" of {len(runs)} ({_counted(numbers)})"

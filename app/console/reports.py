@@ -397,14 +397,14 @@ def tables_table(tables: TablesOut) -> Grid:
     )
     rows = [
         (
-            str(one.profile.revision),
-            "active" if one.active else "",
-            format_size_span(one.min_message_bytes, one.max_message_bytes),
-            format_gap(one.relative_gap),
-            one.created_at[:19],
-            one.digest[:_DIGITS],
+            str(item.profile.revision),
+            "active" if item.active else "",
+            format_size_span(item.min_message_bytes, item.max_message_bytes),
+            format_gap(item.relative_gap),
+            item.created_at[:19],
+            item.digest[:_DIGITS],
         )
-        for one in tables.items
+        for item in tables.items
     ]
     return Grid(columns, tuple(rows))
 

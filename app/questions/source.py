@@ -371,7 +371,9 @@ def of_path(path: str) -> Iterator[None]:
     except InvalidFields as refusal:
         if not path:
             raise
-        below = (replace(one, pointer=f"/{path}{one.pointer}") for one in refusal.problems)
+        below = (
+            replace(problem, pointer=f"/{path}{problem.pointer}") for problem in refusal.problems
+        )
         raise InvalidFields(
             f"path {path.upper()}: {refusal.detail}", problems=tuple(below)
         ) from None

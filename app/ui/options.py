@@ -80,9 +80,9 @@ def options_named(words: Sequence[Asked]) -> Iterator[None]:
         yield
     except InvalidFields as refusal:
         options = {pointer_of(list(word.place)): word.option for word in words if word.option}
-        if not all(one.pointer in options for one in refusal.problems):
+        if not all(problem.pointer in options for problem in refusal.problems):
             raise
-        said = (f"{options[one.pointer]}: {one.detail}" for one in refusal.problems)
+        said = (f"{options[problem.pointer]}: {problem.detail}" for problem in refusal.problems)
         raise InvalidInput("; ".join(said)) from None
 
 

@@ -174,7 +174,7 @@ PATH_THRESHOLDS = (UCX_THRESHOLD, OPENMPI_LIMIT, MPICH_LIMIT, S3_THRESHOLD)
 
 def path_threshold_named(name: str) -> PathThreshold:
     """Return the setting of this name. Raises InvalidInput naming those that there are."""
-    names = [one.name for one in PATH_THRESHOLDS]
+    names = [threshold.name for threshold in PATH_THRESHOLDS]
     for one in PATH_THRESHOLDS:
         if one.name == name:
             return one

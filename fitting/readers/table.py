@@ -541,8 +541,8 @@ def _base(rates: Sequence[_Implied]) -> int | None:
         min(
             median(abs(log(size / implied)) for size, implied in of_base)
             for of_base in (
-                [((one.decimal, one.binary)[base], one.implied) for one in rates],
-                [((one.decimal, one.binary)[base], one.implied_of_1024) for one in rates],
+                [((rate.decimal, rate.binary)[base], rate.implied) for rate in rates],
+                [((rate.decimal, rate.binary)[base], rate.implied_of_1024) for rate in rates],
             )
         )
         for base in (0, 1)

@@ -204,7 +204,7 @@ class AuditView:
             changes=tuple(audit.changes),
             size_steps=_size_steps(audit),
             rows=tuple(_line(row, audit.max_regret) for row in audit.at_powers),
-            warnings=tuple(dict.fromkeys(one.detail for one in notices)),
+            warnings=tuple(dict.fromkeys(notice.detail for notice in notices)),
             profile=audit.profile.reference if audit.profile else "",
             workload=audit.workload.words,
             took=format_time(audit.audit_ms * 1e3),
@@ -218,7 +218,8 @@ def format_setting(steps: Sequence[SettingStepOut]) -> str:
         one = format_step_size(steps[0].size_bytes)
         return "every message whole" if one == "whole" else f"{one} for every message"
     shown = [
-        f"{format_step_size(one.size_bytes)} from {format_bytes(one.from_bytes)}" for one in steps
+        f"{format_step_size(step.size_bytes)} from {format_bytes(step.from_bytes)}"
+        for step in steps
     ]
     more = len(shown) - MAX_STEPS
     return ", ".join(shown[:MAX_STEPS]) + (f" and {more} more steps" if more > 0 else "")

@@ -48,20 +48,20 @@ def sent(
         min_message_bytes=question.min_message_bytes,
         max_message_bytes=question.max_message_bytes,
         runs=tuple(
-            FasterRunOut(one.from_bytes, one.up_to_bytes, one.faster.value, one.is_sure)
-            for one in found.runs
+            FasterRunOut(run.from_bytes, run.up_to_bytes, run.faster.value, run.is_sure)
+            for run in found.runs
         ),
         crossovers=tuple(
             CrossoverAtOut(
-                one.at_bytes,
-                one.before.value,
-                one.after.value,
-                one.a_us,
-                one.b_us,
-                one.basis.value,
-                one.between_bytes,
+                crossover.at_bytes,
+                crossover.before.value,
+                crossover.after.value,
+                crossover.a_us,
+                crossover.b_us,
+                crossover.basis.value,
+                crossover.between_bytes,
             )
-            for one in found.crossovers
+            for crossover in found.crossovers
         ),
         advised=_price(found.advised),
         current=_price(found.current),
@@ -131,7 +131,7 @@ def headline(out: CrossoverOut) -> str:
             "faster. Measure both paths at the same sizes."
         )
     if out.verdict == "none":
-        faster = next((one.faster for one in out.runs if one.faster != "neither"), "neither")
+        faster = next((run.faster for run in out.runs if run.faster != "neither"), "neither")
         if faster == "neither":
             return f"No crossover: {span} both paths take the same."
         return f"No crossover: {name_of(out, faster)} is the faster path {span}."
@@ -226,4 +226,4 @@ def _said(out: CrossoverOut, advised: ThresholdPriceOut) -> Iterator[str]:
     if out.current is not None:
         today = threshold_words(out.current.threshold_bytes, out)
         yield f"with today's threshold of {today} {price_words(out, out.current)}"
-    yield from (one.detail for one in out.warnings)
+    yield from (notice.detail for notice in out.warnings)

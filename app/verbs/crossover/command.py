@@ -101,7 +101,7 @@ def _check_said(said: Mapping[str, Any], sources: Sequence[Source]) -> None:
     from app.console.files import TraceSource
 
     given = [name for name, value in said.items() if value is not None]
-    if given and not any(isinstance(one, TraceSource) for one in sources):
+    if given and not any(isinstance(source, TraceSource) for source in sources):
         raise InconsistentInput(
             "said of a file of measurements, and neither path is one", field=f"--{given[0]}"
         )

@@ -93,11 +93,14 @@ def timed_sizes(times: MeasuredTimes, found: Resolved) -> tuple[TimedSize, ...]:
     """
     if len(times.stages) == 1 or found.model.stages is None:
         return tuple(
-            TimedSize(one.message_bytes, one.median_us + times.delay_us, one.median_error_us)
-            for one in times.stages[0].sizes
+            TimedSize(size.message_bytes, size.median_us + times.delay_us, size.median_error_us)
+            for size in times.stages[0].sizes
         )
     assert found.fit is not None, "times are of a fit"
-    return tuple(TimedSize(one.message_bytes, one.measured_us) for one in found.fit.whole_messages)
+    return tuple(
+        TimedSize(message.message_bytes, message.measured_us)
+        for message in found.fit.whole_messages
+    )
 
 
 def _named(found: Resolved, place: str) -> str:

@@ -53,12 +53,12 @@ def runs(found: CrossoverOut) -> Grid:
     """Return which path is faster in each range of sizes."""
     rows = tuple(
         (
-            format_size(one.from_bytes),
-            format_size(one.up_to_bytes),
-            name_of(found, one.faster),
-            _SURE[one.is_sure],
+            format_size(run.from_bytes),
+            format_size(run.up_to_bytes),
+            name_of(found, run.faster),
+            _SURE[run.is_sure],
         )
-        for one in found.runs
+        for run in found.runs
     )
     columns = (
         Column("messages from"),
@@ -73,13 +73,13 @@ def changes(found: CrossoverOut) -> Grid:
     """Return what both paths take at each crossover, and where else it may lie."""
     rows = tuple(
         (
-            format_size(one.at_bytes),
-            between_words(one).strip(" ()") or "not known",
-            format_time(one.a_us),
-            format_time(one.b_us),
-            "times of both" if one.basis == "measured" else "costs",
+            format_size(crossover.at_bytes),
+            between_words(crossover).strip(" ()") or "not known",
+            format_time(crossover.a_us),
+            format_time(crossover.b_us),
+            "times of both" if crossover.basis == "measured" else "costs",
         )
-        for one in found.crossovers
+        for crossover in found.crossovers
     )
     columns = (
         Column("crossover"),
@@ -96,7 +96,7 @@ def measured(found: CrossoverOut) -> Grid:
     are many.
 
     """
-    places = [one.at_bytes for one in found.crossovers]
+    places = [crossover.at_bytes for crossover in found.crossovers]
     near = sorted(
         found.timed_by_both,
         key=lambda one: min((abs(one.message_bytes - at) for at in places), default=0),

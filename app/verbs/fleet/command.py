@@ -101,7 +101,7 @@ def _every(store: Store) -> Iterator[ProfileReference]:
     from app.questions.profiles import list_profiles
 
     page = list_profiles(store, limit=_PAGE)
-    yield from (ProfileReference(one.name) for one in page.profiles)
+    yield from (ProfileReference(profile.name) for profile in page.profiles)
     while page.after is not None:
         page = list_profiles(store, after=page.after, limit=_PAGE)
-        yield from (ProfileReference(one.name) for one in page.profiles)
+        yield from (ProfileReference(profile.name) for profile in page.profiles)

@@ -15,6 +15,6 @@ def parts(report: FleetOut) -> Iterator[Part]:
         f"{format_count(report.profiles)} profiles: {format_count(report.compiled)} compiled, "
         f"{format_count(report.stored)} were there, {format_count(report.failed)} failed"
     )
-    if failed := [(one.profile, one.error) for one in report.items if one.error]:
+    if failed := [(item.profile, item.error) for item in report.items if item.error]:
         columns = (Column("profile", is_number=False), Column("why", is_number=False))
         yield Grid(columns, tuple(failed))

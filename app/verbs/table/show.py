@@ -67,8 +67,8 @@ def _counts_table(table: TableOut) -> Grid:
 def _missed_table(table: TableOut) -> Grid:
     columns = (Column("messages", is_number=False), Column("proven"))
     rows = [
-        (format_size_span(one.from_bytes, one.to_bytes), format_gap(one.relative_gap))
-        for one in table.missed
+        (format_size_span(message.from_bytes, message.to_bytes), format_gap(message.relative_gap))
+        for message in table.missed
     ]
     return Grid(columns, _shortened(rows, table.missed_total))
 

@@ -98,7 +98,7 @@ class AuditForm:
     @property
     def targets(self) -> tuple[tuple[str, str], ...]:
         """The libraries whose configurations can be read."""
-        readable = sorted((one for one in TARGETS if one.read), key=lambda one: one.title)
+        readable = sorted((target for target in TARGETS if target.read), key=lambda one: one.title)
         return (("", "none"), *((one.name, one.title) for one in readable))
 
     def query(self) -> str:

@@ -45,7 +45,7 @@ def variables_of_a_process() -> set[str]:
 
 def variables_of_a_member() -> set[str]:
     """What the code of `sluice admin engine` asks the settings for, and what solves."""
-    parts = (commands.engine, commands._with_workers, tasks.cluster_options)
+    parts = (commands.engine, commands.with_workers, tasks.cluster_options)
     asked = {name for one in parts for name in re.findall(r"settings\.(\w+)", getsource(one))}
     asked = {"workers" if name == "worker_count" else name for name in asked}
     found = {f"SLUICE_{name.upper()}" for name in asked - {"from_environment"}}

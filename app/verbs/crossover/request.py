@@ -40,7 +40,7 @@ def crossover_question(
 def setting_of(asked: CrossoverIn) -> tuple[PathThreshold, dict[str, str]] | None:
     """Return the setting that is to be written, and its options; None where none is asked for.
 
-    Raises InvalidInput for an option that it has not, and for one without a target.
+    Raises InconsistentInput for an option that it has not, and for one without a target.
     """
     given = {
         name: value for name in ("form", "parameter") if (value := getattr(asked, name)) is not None
@@ -56,7 +56,7 @@ def setting_of(asked: CrossoverIn) -> tuple[PathThreshold, dict[str, str]] | Non
         try:
             target.options_from({name: value})
         except InvalidInput as refusal:
-            raise InvalidInput(refusal.detail, field=name) from None
+            raise InconsistentInput(f"{refusal.detail} for the target {target.name}", field=name) from None
     return target, target.options_from(given)
 
 

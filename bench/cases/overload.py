@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.machine import CHECKOUT
+from bench.crowd import Crowd
 from bench.service import RunningService, serving
 from bench.spec import BenchSpec, CaseResult, Check, Effort, Table
 from bench.timing import Timing
@@ -36,6 +35,31 @@ class _Load:
     refused_ms: list[float] = field(default_factory=list)
     failures: int = 0
 
+    def add(
+        self, service: RunningService, crowd: Crowd, clients: int, seconds: float, retry_s: float
+    ) -> None:
+        """Have clients ask for so long; what came while they warmed up does not count."""
+        own_s: list[float] = []
+
+        def meanwhile() -> None:
+            time.sleep(WARM_UP_S)
+            own_s.append(_own_s(service))
+            time.sleep(seconds)
+            own_s.append(_own_s(service))
+
+        answers = crowd.asking(clients, WARM_UP_S + seconds, meanwhile=meanwhile, retry_s=retry_s)
+        self.seconds += seconds
+        self.own_s += own_s[1] - own_s[0]
+        for answer in answers:
+            if answer.came_ms < WARM_UP_S * 1e3:
+                continue
+            if answer.status in (200, 201):
+                self.answered_ms.append(answer.took_ms)
+            elif answer.status == 503:
+                self.refused_ms.append(answer.took_ms)
+            else:
+                self.failures += 1
+
 
 def _run(effort: Effort) -> CaseResult:
     rounds, seconds, long_s = effort.pick((3, 10.0, 300.0), quick=(1, 6.0, 6.0))
@@ -45,44 +69,13 @@ def _run(effort: Effort) -> CaseResult:
     with (
         tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder,
         serving(f"sqlite:///{Path(folder, 'bench.db')}", SETTINGS) as service,
+        Crowd.posting(service.port, "/optimize", _BODY.replace('"N"', "NNNNNNNN")) as crowd,
     ):
-        program, body = Path(folder, "overload"), Path(folder, "body.json")
-        source = str(CHECKOUT / "bench" / "overload.c")
-        subprocess.run(["cc", "-O2", "-o", str(program), source], check=True)
-        body.write_text(_BODY.replace('"N"', "NNNNNNNN"))
-        command = [str(program), str(service.port)]
         for _ in range(rounds):
             for what, (clients, retry_s) in kinds.items():
-                options = [str(clients), str(WARM_UP_S + seconds), str(retry_s), str(body)]
-                _load(service, [*command, *options], seconds, loads[what])
-        options = [str(MANY), str(WARM_UP_S + long_s), "0.0", str(body)]
-        _load(service, [*command, *options], long_s, lasting)
+                loads[what].add(service, crowd, clients, seconds, retry_s)
+        lasting.add(service, crowd, MANY, long_s, 0.0)
     return _result(loads, lasting)
-
-
-def _load(service: RunningService, command: list[str], seconds: float, load: _Load) -> None:
-    """Run the clients; what came while they warmed up does not count."""
-    # Into a file: a pipe that nobody empties would stop the clients.
-    with tempfile.TemporaryFile("w+") as output:
-        with subprocess.Popen(command, stdout=output):
-            time.sleep(WARM_UP_S)
-            own_s = _own_s(service)
-            time.sleep(seconds)
-            own_end_s = _own_s(service)
-        output.seek(0)
-        lines = output.read().splitlines()
-    load.seconds += seconds
-    load.own_s += own_end_s - own_s
-    for line in lines:
-        status, took_ms, came_ms = line.split()
-        if float(came_ms) < WARM_UP_S * 1e3:
-            continue
-        if status in ("200", "201"):
-            load.answered_ms.append(float(took_ms))
-        elif status == "503":
-            load.refused_ms.append(float(took_ms))
-        else:
-            load.failures += 1
 
 
 def _own_s(service: RunningService) -> float:
@@ -130,9 +123,7 @@ def _result(loads: dict[str, _Load], lasting: _Load) -> CaseResult:
             f"of {FEW} clients'",
             "at least",
         ),
-        Check(
-            "failures", sum(load.failures for load in (*loads.values(), lasting)), 0, "answers"
-        ),
+        Check("failures", sum(load.failures for load in (*loads.values(), lasting)), 0, "answers"),
     )
     table = Table(
         "POST /optimize, each another question, one worker",

@@ -26,7 +26,8 @@ from app.verbs.optimize.page.surroundings import (
     sizes_chart,
     surroundings_of,
 )
-from app.verbs.optimize.page.view import AnswerView, cut_of, proof_of
+from app.verbs.optimize.page.view import AnswerView, cut_of
+from app.verbs.optimize.show import proof_of
 from domain.pipeline import pipeline_of_lines
 from domain.solution import Status, Strategy
 from solvers.count_points import CountPoint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from app.schemas.stages import sensitivity_facts, stored_pipeline
 from app.schemas.uncertainty import uncertainty_facts
@@ -17,6 +18,7 @@ from app.text.numbers import (
 from app.text.units import (
     NOT_OF_MACHINE,
     OF_MODEL,
+    TimeUnit,
     format_proven,
     format_repeated,
     format_setting_name,
@@ -27,19 +29,42 @@ from app.ui.gantt import MAX_BLOCKS, Ink, chart_of, draw
 from app.ui.notices import failures, noted, others
 from app.ui.parts import Column, Facts, Grid, Part
 from contract.optimize import BaselineOut, DeliveredOptimizeOut, OptimizeOut
-from contract.profile import ProfileRevisionOut
 from contract.uncertainty import UncertaintyOut
 from domain.fit import MAY_BE_PIPELINED
+from domain.solution import Status
 from domain.units import format_bytes
 
-STATUS_SAYS = {
-    "optimal": f"proven optimum {OF_MODEL}, in whole bytes",
-    "optimal_before_rounding": f"proven optimum {OF_MODEL} in real-valued sizes; whole bytes add "
-    "the gap",
-    "proven_gap": f"no proven optimum {OF_MODEL}; the gap is the most that can be missing",
-    "time_limit": "stopped early: the best so far; the gap is the most that can be missing",
+# Of each status: its colour on a page, its word, and what it says in one line.
+STATUS_WORDS = {
+    Status.OPTIMAL: (
+        "good",
+        f"optimum {OF_MODEL}",
+        f"proven optimum {OF_MODEL}, in whole bytes",
+    ),
+    Status.OPTIMAL_BEFORE_ROUNDING: (
+        "good",
+        f"optimum {OF_MODEL} before rounding",
+        f"proven optimum {OF_MODEL} in real-valued sizes; whole bytes add the gap",
+    ),
+    Status.PROVEN_GAP: (
+        "",
+        f"proven gap {OF_MODEL}",
+        f"no proven optimum {OF_MODEL}; the gap is the most that can be missing",
+    ),
+    Status.TIME_LIMIT: (
+        "warn",
+        "time limit reached",
+        "stopped early: the best so far; the gap is the most that can be missing",
+    ),
 }
 _AT_MOST = "latency_is_upper_bound"
+EQUAL, WHOLE = "equal fragments", "not cut"
+_LIMITS = {
+    "max_fragments": "the greatest number of fragments that was allowed",
+    "SLUICE_MAX_FRAGMENTS": "the service's own cap on fragments, SLUICE_MAX_FRAGMENTS",
+    "min_fragment_bytes": "the least fragment size that was allowed",
+    "alignment_bytes": "the alignment that was asked for",
+}
 
 
 def parts(
@@ -85,8 +110,8 @@ def uncertainty_parts(known: UncertaintyOut) -> Iterator[Part]:
 
 def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Iterator[Part]:
     """Yield what to send, how good it is, and the Gantt."""
-    size = format_bytes(answer.message_bytes)
-    yield f"{size} through {_crossed(answer)}{_source(answer.profile)}"
+    of_profile = f", profile {answer.profile.reference}" if answer.profile else ""
+    yield format_path(answer) + of_profile
     yield ""
     yield Facts(tuple(_answer_facts(answer)))
     yield ""
@@ -99,37 +124,19 @@ def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
         "fragments",
         f"{format_count(answer.fragments)}: {format_sizes(answer.fragment_bytes)} bytes",
     )
-    is_max = any(found.code == _AT_MOST for found in answer.warnings)
-    latency, bound = format_proven(answer.latency_us, answer.lower_bound_us)
-    yield "latency", ("at most " if is_max else "") + latency
+    latency, bound = latency_and_bound(answer)
+    yield "latency", ("at most " if is_at_most(answer) else "") + latency
     gap = format_gap(answer.relative_gap)
     yield "bound", f"no schedule of its class is below {bound}; gap {gap}"
-    yield "status", f"{answer.status}: {STATUS_SAYS.get(answer.status, '')}"
+    yield "status", f"{answer.status}: {STATUS_WORDS[Status(answer.status)][2]}"
     if answer.is_fitted:
         yield "proof", NOT_OF_MACHINE
-    yield "bottleneck", _bottleneck(answer)
+    yield "bottleneck", printable(bottleneck_name(answer)) or "known by its time, not by its place"
     yield from delivery_facts(answer)
     if answer.levels:
         yield "levels", "stages cut differently; the coarsest cut is shown above"
     if answer.limited_by:
         yield "limited by", answer.limited_by
-
-
-def _bottleneck(answer: OptimizeOut) -> str:
-    if answer.pipeline is None or answer.bottleneck_stage is None:
-        return "known by its time, not by its place"
-    return printable(answer.pipeline.stages[answer.bottleneck_stage].name)
-
-
-def _crossed(answer: OptimizeOut) -> str:
-    """Return in a few words what the message crosses."""
-    if answer.pipeline is None:
-        return "a pipeline seen from outside"
-    return format_counted(len(answer.pipeline.stages), "stage")
-
-
-def _source(profile: ProfileRevisionOut | None) -> str:
-    return f", profile {profile.reference}" if profile else ""
 
 
 def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Iterator[Part]:
@@ -155,7 +162,7 @@ def instead_table(answer: OptimizeOut) -> Grid:
     rows = []
     best = answer.best_fixed
     if best:
-        how = _repeated(best.size_bytes, best.fragments)
+        how = _counted(format_repeated(best.size_bytes, None), best.fragments)
         rows.append(_instead_row("best fixed size", how, best.latency_us, latency_us))
     for baseline in answer.baselines:
         how, name = _how(baseline), format_setting_name(baseline.name or baseline.strategy)
@@ -164,18 +171,27 @@ def instead_table(answer: OptimizeOut) -> Grid:
     return Grid((*columns, Column("latency"), Column("more by")), tuple(rows))
 
 
-def _how(baseline: BaselineOut) -> str:
-    if baseline.latency_us is None:
-        return f"not possible: {printable(baseline.declined or '')}"
-    if baseline.static_bytes:
-        return _repeated(baseline.static_bytes, baseline.fragments or 0, baseline.default_bytes)
-    if baseline.fragments == 1:
-        return "not cut" if baseline.measured_us is None else "not cut, at most as measured"
-    return format_counted(baseline.fragments or 0, "fragment")
+def cut_words(other: BaselineOut) -> str:
+    """Return how another setting cuts the message, and that its time was measured."""
+    cut = EQUAL
+    if other.static_bytes:
+        cut = format_repeated(other.static_bytes, other.default_bytes)
+    elif other.strategy == "single" or other.fragments == 1:
+        cut = WHOLE
+    return cut if other.measured_us is None else f"{cut}, at most as measured"
 
 
-def _repeated(size: int, fragments: int, default_bytes: int | None = None) -> str:
-    return f"{format_repeated(size, default_bytes)}: {format_counted(fragments, 'fragment')}"
+def _how(other: BaselineOut) -> str:
+    if other.latency_us is None:
+        return f"not possible: {printable(other.declined or '')}"
+    return _counted(cut_words(other), other.fragments or 0)
+
+
+def _counted(cut: str, fragments: int) -> str:
+    """Return a cut with how many fragments it makes, where its words do not say that."""
+    if cut == EQUAL:
+        return format_counted(fragments, "fragment")
+    return cut if cut.startswith(WHOLE) else f"{cut}: {format_counted(fragments, 'fragment')}"
 
 
 def _instead_row(name: str, how: str, other_us: float | None, latency_us: float) -> tuple[str, ...]:
@@ -198,3 +214,118 @@ def delivery_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
     yield "whole", f"{format_time(answer.store_and_forward_us)}, store and forward"
     if answer.sustained_mb_per_s is not None:
         yield "back to back", f"{format_figure(answer.sustained_mb_per_s)} MB/s at most"
+
+
+# --- figures and sentences of terminal and page ---------------------------------------------------
+
+
+def latency_and_bound(answer: OptimizeOut) -> tuple[str, str]:
+    """Return both in one unit, with as many digits as show their gap."""
+    return format_proven(answer.latency_us, answer.lower_bound_us)
+
+
+def latency_unit(answer: OptimizeOut) -> TimeUnit:
+    """Return the unit and decimals of the latency beside its bound."""
+    return TimeUnit.of(answer.latency_us, answer.lower_bound_us)
+
+
+def is_at_most(answer: OptimizeOut) -> bool:
+    """Return whether the latency is the maximum of all pipelines with these costs."""
+    return any(found.code == _AT_MOST for found in answer.warnings)
+
+
+def bottleneck_name(answer: OptimizeOut) -> str:
+    """Return the name of the stage that is occupied longest; "" where no stage is known."""
+    if answer.pipeline is None or answer.bottleneck_stage is None:
+        return ""
+    return answer.pipeline.stages[answer.bottleneck_stage].name
+
+
+def format_path(answer: OptimizeOut) -> str:
+    """Return the message and what it crosses."""
+    message = format_bytes(answer.message_bytes)
+    if answer.pipeline is None:
+        return f"{message} through a pipeline seen from outside"
+    stages = len(answer.pipeline.stages)
+    return f"{message} through {stages} stage{'s' * (stages != 1)}"
+
+
+def format_constraints(answer: OptimizeOut) -> tuple[str, ...]:
+    """Return each limit that the schedule keeps; none where any cut was admitted."""
+    limits, found = answer.constraints, []
+    if limits.min_fragment_bytes > 1:
+        found.append(f"fragments of at least {format_bytes(limits.min_fragment_bytes)}")
+    if limits.max_fragment_bytes:
+        found.append(f"fragments of at most {format_bytes(limits.max_fragment_bytes)}")
+    if limits.alignment_bytes > 1:
+        found.append(f"all but the last a multiple of {format_bytes(limits.alignment_bytes)}")
+    if limits.max_fragments:
+        found.append(f"at most {format_count(limits.max_fragments)} fragments")
+    if answer.allow_refragmentation:
+        found.append("stages may cut anew")
+    return tuple(found)
+
+
+def format_limiting(answer: OptimizeOut) -> str:
+    """Return what keeps another fragment from helping; "" where nothing does."""
+    name = answer.limited_by
+    if not name:
+        return ""
+    return f"More fragments could be faster, but for {_LIMITS.get(name, name)}."
+
+
+# --- what was proven ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A status in words: a word or two with a colour, and the whole sentence."""
+
+    kind: str
+    word: str
+    sentence: str
+
+
+def proof_of(answer: OptimizeOut) -> Proof:
+    """Return what was proven of an answer."""
+    status, gap = Status(answer.status), answer.relative_gap
+    kind, word, _ = STATUS_WORDS[status]
+    _, bound = latency_and_bound(answer)
+    admitted = _class_of(answer, f" {OF_MODEL}")
+    of_fit = f" Proven {NOT_OF_MACHINE}." if answer.is_fitted else ""
+    if status is Status.OPTIMAL:
+        stated = f"No {admitted} is faster"
+        return Proof(kind, word, f"{stated}{_by_more_than(gap)}.{of_fit}")
+    if status is Status.OPTIMAL_BEFORE_ROUNDING:
+        return Proof(kind, word, _before_rounding(answer) + of_fit)
+    between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
+    if status is Status.TIME_LIMIT:
+        between = f"The time limit ended the search: this is the best found until then. {between}"
+    return Proof(kind, word, between + of_fit)
+
+
+def _class_of(answer: OptimizeOut, of_model: str = "") -> str:
+    """Return which schedules the proof speaks of."""
+    if answer.allow_refragmentation or answer.levels:
+        return f"schedule{of_model} within these limits, also one that cuts anew between stages,"
+    return f"schedule{of_model} within these limits"
+
+
+def _by_more_than(gap: float) -> str:
+    return f" by more than {format_gap(gap).removeprefix('< ')}" if gap > 0.0 else ""
+
+
+def _about(gap: float) -> str:
+    """Return a gap inside a sentence."""
+    return format_gap(gap).replace("< ", "less than ")
+
+
+def _before_rounding(answer: OptimizeOut) -> str:
+    _, bound = latency_and_bound(answer)
+    gap = _about(answer.relative_gap)
+    unit = answer.constraints.alignment_bytes
+    whole = "whole bytes" if unit == 1 else f"whole multiples of {format_bytes(unit)}"
+    return (
+        f"With sizes in fractions of a byte the optimum {OF_MODEL} is proven, and no "
+        f"{_class_of(answer)} is faster than {bound}; {whole} are {gap} above that."
+    )

@@ -35,12 +35,7 @@ from app.verbs.optimize.page.change import (
     stage_words,
 )
 from app.verbs.optimize.page.timelines import AT_ONCE_CELLS, IN_THREAD_CELLS
-from app.verbs.optimize.page.view import (
-    format_constraints,
-    latency_and_bound,
-    latency_unit,
-    proof_of,
-)
+from app.verbs.optimize.show import format_constraints, latency_and_bound, latency_unit, proof_of
 from contract.optimize import OptimizeOut
 from domain.errors import InvalidInput
 from domain.units import format_bytes

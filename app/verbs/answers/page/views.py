@@ -26,7 +26,7 @@ from app.ui.fields import size_in
 from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.verbs.answers.page import compare
 from app.verbs.optimize.page.change import PLACE as COMPARE
-from app.verbs.optimize.page.view import STATUS_WORDS, bottleneck_name
+from app.verbs.optimize.show import STATUS_WORDS, bottleneck_name
 from app.web.forms import format_timestamp, sent_fields
 from domain.errors import InvalidInput, UnreadableRecord
 from domain.profile import ProfileReference
@@ -122,7 +122,7 @@ class AnswerRow:
 
     @classmethod
     def of(cls, summary: AnswerSummary, known: AnswerDetails) -> AnswerRow:
-        badge, words = STATUS_WORDS[summary.status]
+        badge, words, _ = STATUS_WORDS[summary.status]
         named = summary.profile_name is not None
         latency_us, bound_us = summary.latency_us, summary.lower_bound_us
         latency, bound = format_proven(latency_us, bound_us)

@@ -30,7 +30,7 @@ from app.text.units import (
 )
 from app.ui.panel.choices import ShownUnits
 from app.verbs.optimize.page.surroundings import curve_of, defaults_of
-from app.verbs.optimize.page.view import bottleneck_name, latency_unit
+from app.verbs.optimize.show import bottleneck_name, latency_unit
 from contract.optimize import BaselineOut, OptimizeOut
 from contract.pipeline import PipelineOut, StageOut
 from domain.default_sizes import CURRENT

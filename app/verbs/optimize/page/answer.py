@@ -54,7 +54,8 @@ from app.verbs.optimize.page.timelines import (
     timeline_of,
     window_of,
 )
-from app.verbs.optimize.page.view import AnswerView, format_path, latency_unit, what_if
+from app.verbs.optimize.page.view import AnswerView, what_if
+from app.verbs.optimize.show import format_path, latency_unit
 from app.web.forms import sent_fields
 from app.web.profiles.exports import library_named, library_of
 from contract.optimize import OptimizeIn, OptimizeOut

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from app.text.numbers import format_cost, format_excess, format_size
 from app.text.units import format_given_time, format_time
 from app.ui.addresses import address
-from app.verbs.optimize.page.view import bottleneck_name, format_constraints
+from app.verbs.optimize.show import bottleneck_name, format_constraints
 from contract.optimize import OptimizeOut
 from contract.pipeline import AggregateOut, StageOut
 from domain.units import format_bytes
@@ -43,9 +43,7 @@ def profile_words(answer: OptimizeOut) -> str:
 
 def bottleneck_words(answer: OptimizeOut) -> str:
     """Return the stage that is occupied longest, and that it is not known."""
-    if answer.pipeline is None:
-        return "not known"
-    return bottleneck_name(answer)
+    return bottleneck_name(answer) or "not known"
 
 
 def stage_words(answer: OptimizeOut) -> list[str]:

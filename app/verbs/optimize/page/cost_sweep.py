@@ -9,7 +9,7 @@ from analysis.size_curve import ChangedCost, size_curve, with_cost
 from app.schemas.stages import limits_of, stored_model
 from app.text.numbers import format_size
 from app.verbs.optimize.page.surroundings import NOT_REPEATED, Chart, drawable
-from app.verbs.optimize.page.view import latency_unit
+from app.verbs.optimize.show import latency_unit
 from contract.optimize import OptimizeOut
 from domain.errors import Infeasible, StrategyDeclined
 from domain.pipeline import Pipeline

@@ -24,7 +24,8 @@ from app.verbs.optimize.page.surroundings import (
     sizes_chart,
     surroundings_of,
 )
-from app.verbs.optimize.page.view import Alternative, AnswerView, latency_unit
+from app.verbs.optimize.page.view import Alternative, AnswerView
+from app.verbs.optimize.show import latency_unit
 from contract.optimize import OptimizeOut
 from contract.pipeline import StageOut
 from domain.units import format_byte_range, format_bytes

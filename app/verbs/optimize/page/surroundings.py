@@ -16,7 +16,8 @@ from app.schemas.uncertainty import repeats_bytes
 from app.text.notices import capitalised
 from app.text.numbers import format_count, format_excess, format_gap, format_size
 from app.text.units import PROVEN_BOUND, TimeUnit, format_repeated, format_setting_name, format_time
-from app.verbs.optimize.page.view import Alternative, latency_unit
+from app.verbs.optimize.page.view import Alternative
+from app.verbs.optimize.show import latency_unit
 from contract.optimize import BaselineOut, OptimizeOut
 from domain.default_sizes import CURRENT, DefaultSize
 from domain.errors import Infeasible, StrategyDeclined

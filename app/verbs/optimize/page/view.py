@@ -21,49 +21,33 @@ from app.text.numbers import (
     without_zeros,
 )
 from app.text.units import (
-    NOT_OF_MACHINE,
-    OF_MODEL,
     PROVEN_BOUND,
     TimeUnit,
-    format_proven,
-    format_repeated,
     format_setting_name,
     format_time,
 )
-from app.verbs.optimize.show import delivery_facts
+from app.verbs.optimize.show import (
+    Proof,
+    bottleneck_name,
+    cut_words,
+    delivery_facts,
+    format_constraints,
+    format_limiting,
+    format_path,
+    is_at_most,
+    latency_and_bound,
+    latency_unit,
+    proof_of,
+)
 from contract.optimize import BaselineOut, BestFixedOut, OptimizeOut
 from contract.pipeline import StageOut
 from domain.default_sizes import CURRENT
-from domain.solution import Status, relative_excess
+from domain.solution import relative_excess
 from domain.units import format_bytes
 
 MIN_NEAR_BYTES = 1024  # sizes from here on that differ by a byte are shown together
 MAX_RUNS = 24  # groups of a cut that are shown at once
 _FIRST, _LAST = 12, 6  # of the groups, where there are more
-_AT_MOST = "latency_is_upper_bound"
-_LIMITS = {
-    "max_fragments": "the greatest number of fragments that was allowed",
-    "SLUICE_MAX_FRAGMENTS": "the service's own cap on fragments, SLUICE_MAX_FRAGMENTS",
-    "min_fragment_bytes": "the least fragment size that was allowed",
-    "alignment_bytes": "the alignment that was asked for",
-}
-
-
-STATUS_WORDS = {
-    Status.OPTIMAL: ("good", f"optimum {OF_MODEL}"),
-    Status.OPTIMAL_BEFORE_ROUNDING: ("good", f"optimum {OF_MODEL} before rounding"),
-    Status.PROVEN_GAP: ("", f"proven gap {OF_MODEL}"),
-    Status.TIME_LIMIT: ("warn", "time limit reached"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """A status in words: a word or two with a colour, and the whole sentence."""
-
-    kind: str
-    word: str
-    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,105 +109,6 @@ def cut_of(sizes: Sequence[int], *, name: str = "") -> Cut:
     head, tail = runs[:_FIRST], runs[-_LAST:]
     left_out = tail[0].first - head[-1].last - 1
     return Cut(name, len(sizes), head, left_out, tail, min(sizes), max(sizes))
-
-
-def latency_and_bound(answer: OptimizeOut) -> tuple[str, str]:
-    """Return both in one unit, with as many digits as show their gap."""
-    return format_proven(answer.latency_us, answer.lower_bound_us)
-
-
-def latency_unit(answer: OptimizeOut) -> TimeUnit:
-    """Return the unit and decimals of the latency beside its bound."""
-    return TimeUnit.of(answer.latency_us, answer.lower_bound_us)
-
-
-def is_at_most(answer: OptimizeOut) -> bool:
-    """Return whether the latency is the maximum of all pipelines with these costs."""
-    return any(found.code == _AT_MOST for found in answer.warnings)
-
-
-def proof_of(answer: OptimizeOut) -> Proof:
-    """Return what was proven of an answer."""
-    status, gap = Status(answer.status), answer.relative_gap
-    _, bound = latency_and_bound(answer)
-    admitted = _class_of(answer, f" {OF_MODEL}")
-    of_fit = f" Proven {NOT_OF_MACHINE}." if answer.is_fitted else ""
-    if status is Status.OPTIMAL:
-        stated = f"No {admitted} is faster"
-        return Proof(*STATUS_WORDS[status], f"{stated}{_by_more_than(gap)}.{of_fit}")
-    if status is Status.OPTIMAL_BEFORE_ROUNDING:
-        return Proof(*STATUS_WORDS[status], _before_rounding(answer) + of_fit)
-    between = f"No {admitted} is faster than {bound}; this one is {_about(gap)} above that."
-    if status is Status.TIME_LIMIT:
-        between = f"The time limit ended the search: this is the best found until then. {between}"
-    return Proof(*STATUS_WORDS[status], between + of_fit)
-
-
-def _class_of(answer: OptimizeOut, of_model: str = "") -> str:
-    """Return which schedules the proof speaks of."""
-    if answer.allow_refragmentation or answer.levels:
-        return f"schedule{of_model} within these limits, also one that cuts anew between stages,"
-    return f"schedule{of_model} within these limits"
-
-
-def _by_more_than(gap: float) -> str:
-    return f" by more than {format_gap(gap).removeprefix('< ')}" if gap > 0.0 else ""
-
-
-def _about(gap: float) -> str:
-    """Return a gap inside a sentence."""
-    return format_gap(gap).replace("< ", "less than ")
-
-
-def _before_rounding(answer: OptimizeOut) -> str:
-    _, bound = latency_and_bound(answer)
-    gap = _about(answer.relative_gap)
-    unit = answer.constraints.alignment_bytes
-    whole = "whole bytes" if unit == 1 else f"whole multiples of {format_bytes(unit)}"
-    return (
-        f"With sizes in fractions of a byte the optimum {OF_MODEL} is proven, and no "
-        f"{_class_of(answer)} is faster than {bound}; {whole} are {gap} above that."
-    )
-
-
-def format_limiting(answer: OptimizeOut) -> str:
-    """Return what keeps another fragment from helping; "" where nothing does."""
-    name = answer.limited_by
-    if not name:
-        return ""
-    return f"More fragments could be faster, but for {_LIMITS.get(name, name)}."
-
-
-def format_constraints(answer: OptimizeOut) -> tuple[str, ...]:
-    """Return each limit that the schedule keeps; none where any cut was admitted."""
-    limits, found = answer.constraints, []
-    if limits.min_fragment_bytes > 1:
-        found.append(f"fragments of at least {format_bytes(limits.min_fragment_bytes)}")
-    if limits.max_fragment_bytes:
-        found.append(f"fragments of at most {format_bytes(limits.max_fragment_bytes)}")
-    if limits.alignment_bytes > 1:
-        found.append(f"all but the last a multiple of {format_bytes(limits.alignment_bytes)}")
-    if limits.max_fragments:
-        found.append(f"at most {format_count(limits.max_fragments)} fragments")
-    if answer.allow_refragmentation:
-        found.append("stages may cut anew")
-    return tuple(found)
-
-
-def format_path(answer: OptimizeOut) -> str:
-    """Return the message and what it crosses."""
-    message = format_bytes(answer.message_bytes)
-    if answer.pipeline is None:
-        return f"{message} through a pipeline seen from outside"
-    stages = len(answer.pipeline.stages)
-    return f"{message} through {stages} stage{'s' * (stages != 1)}"
-
-
-def bottleneck_name(answer: OptimizeOut) -> str:
-    """Return the name of the stage that is occupied longest; "" where no stage is known."""
-    if answer.pipeline is None or answer.bottleneck_stage is None:
-        return ""
-    return answer.pipeline.stages[answer.bottleneck_stage].name
 
 
 # --- the page of an answer ------------------------------------------------------------------------
@@ -402,24 +287,21 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
     if best and answer.strategy != "repeat":
         how = f"best fixed size, {format_bytes(best.size_bytes)}"
         yield _alternative(answer, "repeat", how, best.latency_us, best.fragments, unit)
-    for one in answer.baselines:
-        if one.latency_us is None or one.fragments is None:
-            yield Alternative(one.strategy, _how(one), "", "", "", "", declined=one.declined or "")
+    for other in answer.baselines:
+        how = _how(other)
+        if other.latency_us is None or other.fragments is None:
+            yield Alternative(other.strategy, how, "", "", "", "", declined=other.declined or "")
         else:
-            row = _alternative(answer, one.strategy, _how(one), one.latency_us, one.fragments, unit)
-            if one.measured_us is not None:  # the bound is of the model
-                row = replace(row, above_bound="", how=f"{row.how}, at most as measured")
-            yield replace(row, parameter=one.parameter or "", source=one.source or "")
+            row = _alternative(answer, other.strategy, how, other.latency_us, other.fragments, unit)
+            if other.measured_us is not None:  # the bound is of the model
+                row = replace(row, above_bound="")
+            yield replace(row, parameter=other.parameter or "", source=other.source or "")
 
 
-def _how(baseline: BaselineOut) -> str:
-    name = format_setting_name(baseline.name or "")
-    if baseline.strategy == "single":
-        return f"{name}: not cut" if baseline.name == CURRENT else "not cut"
-    if baseline.static_bytes:
-        each = format_repeated(baseline.static_bytes, baseline.default_bytes)
-        return f"{name}: {each}" if name else each
-    return "equal fragments"
+def _how(other: BaselineOut) -> str:
+    name, cut = format_setting_name(other.name or ""), cut_words(other)
+    is_named = bool(other.static_bytes) or other.name == CURRENT
+    return f"{name}: {cut}" if name and is_named else cut
 
 
 def _alternative(

@@ -14,6 +14,7 @@ from app.questions.profiles import get_revision, list_profiles
 from app.questions.question import IDENTIFIER
 from app.questions.transfers import TransfersQuestion, TransfersWork
 from app.schemas.transfers import transfer_facts, transfers_out
+from app.ui.html import as_html
 from app.ui.pages import moved, page, says_refusals
 from app.ui.panel.asking import answer_address, operation_of, quick_answer
 from app.ui.panel.choices import FIRST_EXAMPLE, FIRST_RELATIVE, kept_of
@@ -21,6 +22,7 @@ from app.ui.panel.form import InvalidForm, asked_of, change_of, changed
 from app.ui.panel.page import panel_page
 from app.ui.panel.request import request_of, transfers_asked
 from app.ui.panel.state import InputSource, InputState
+from app.ui.transfers import sizes_grid
 from app.verbs.optimize.page.answer import answer_page
 from app.web.fits.fits import with_message
 from app.web.fits.refits import fit_of_entry
@@ -104,7 +106,6 @@ async def _transfers(request: Request, entry: InputState) -> Response:
         found = await service.call(lambda: transfers_out(decided))
     except InvalidInput as refusal:
         return await _panel(request, entry.with_mistakes({"trace": refusal.detail}), status=422)
-    yours = found.current_bytes if found.is_current_known else None
     return panel_page(
         request,
         "transfers.html",
@@ -112,7 +113,7 @@ async def _transfers(request: Request, entry: InputState) -> Response:
         section="Workbench",
         found=found,
         facts=tuple(transfer_facts(found)),
-        yours=yours,
+        sizes=as_html([sizes_grid(found)] if found.sizes else []),
     )
 
 

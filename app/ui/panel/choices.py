@@ -16,7 +16,9 @@ from urllib.parse import urlencode
 
 from app.questions.profiles import paper_profiles
 from app.text.units import OF_MODEL
+from contract.declare import Asked, words_of
 from contract.limits import MAX_RUN
+from contract.optimize import OptimizeIn
 from domain.errors import InvalidInput, NotFound
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.trace_formats import TraceFormat
@@ -206,6 +208,9 @@ def trace_formats() -> tuple[TraceFormat, ...]:
     return formats()
 
 
+ASKED = {word.name: word for word in words_of(OptimizeIn) if word.label}
+
+
 @dataclass(frozen=True, slots=True)
 class Offers:
     """All that can be chosen in the panel, each with its text."""
@@ -221,6 +226,11 @@ class Offers:
     methods: tuple[tuple[str, str], ...] = METHODS
     shapes: tuple[tuple[str, str], ...] = SHAPES
     said: tuple[tuple[str, str], ...] = SAID
+
+    @property
+    def asked(self) -> Mapping[str, Asked]:
+        """What each field is called, by its name."""
+        return ASKED
 
     @property
     def unit_table(self) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from app.schemas.answers import read_answer
 from app.schemas.explanation import explained_of, explanation_out
 from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
 from app.verbs.answers.answer import answers_out, summary_out
-from contract.answers import DescriptionIn, OptimizationsOut, SummaryOut
-from contract.compare import ExplanationOut
+from contract.answers import DescriptionIn, ExplanationOut, OptimizationsOut, SummaryOut
 from contract.optimize import StoredOptimizeOut
 
 router = own_router(tags=["optimise"])

@@ -92,6 +92,11 @@ PLANTED = """
     app.verbs.thresholds.request app.verbs.hide.operation
     app.verbs.deliver.command app.verbs.hide.request
     app.verbs.simulate.command app.verbs.deliver.command
+    app.verbs.compare.operation app.verbs.optimize.operation
+    app.verbs.optimize.page.answer app.verbs.answers.page.compare
+    app.verbs.answers.routes app.verbs.optimize.routes
+    app.ui.panel.form app.verbs.optimize.request
+    app.ui.pages app.ui.panel.page
     app.verbs.new_module.request app.verbs.new_module.show
     app.console.commands app.main
     app.console.commands app.api.jobs

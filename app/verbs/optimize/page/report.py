@@ -14,7 +14,7 @@ from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import PROVEN_BOUND, format_given_time, format_time
 from app.ui.pages import FOLDER, Pages
 from app.ui.panel.request import json_lines, whole_question_of
-from app.verbs.optimize.page.advice import SetThis, set_this_of
+from app.verbs.optimize.page.advice import SetThis, WhyView, set_this_of
 from app.verbs.optimize.page.surroundings import (
     CountsData,
     SizesData,
@@ -31,7 +31,7 @@ from contract.pipeline import StageOut
 from domain.units import format_byte_range, format_bytes
 
 if TYPE_CHECKING:
-    from analysis.explanation import Explanation, PathShare, Saving
+    from analysis.explanation import Explanation, PathShare
     from app.plots.timeline_plan import DrawnSchedule
     from models.records import AnswerSummary
 
@@ -124,7 +124,6 @@ def _excesses(
 
 MAX_ROWS = 60  # of the table of fragments; equal neighbours are one
 MAX_DRAWN_CELLS = 1_000_000  # fragments times stages of a timeline
-_COSTS = {"overhead": "overhead", "per_byte": "cost per byte"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +151,6 @@ class FragmentLine:
 
 
 @dataclass(frozen=True, slots=True)
-class SavingLine:
-    """What one cost, made cheaper, takes off the latency."""
-
-    what: str
-    same_cut: str
-    best_cut: str
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """What templates/report.html is given, as far as it follows from the answer alone."""
 
@@ -171,8 +161,7 @@ class Report:
     stages: tuple[StageLine, ...]
     fragments: tuple[FragmentLine, ...]
     fragments_left_out: str
-    savings: tuple[SavingLine, ...]
-    cheaper_by: str
+    why: WhyView | None
     alternatives: tuple[Alternative, ...]
     alternative_remarks: tuple[str, ...]
     unit: str
@@ -203,8 +192,7 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
         stages=tuple(_stage_lines(answer, drawn, explained)),
         fragments=lines[:MAX_ROWS],
         fragments_left_out=format_count(len(lines) - MAX_ROWS) if len(lines) > MAX_ROWS else "",
-        savings=tuple(_saving_lines(explained)),
-        cheaper_by=format_percent(explained.cheaper_by) if explained else "",
+        why=WhyView.of(explained) if explained else None,
         alternatives=around.alternatives,
         alternative_remarks=around.alternative_remarks,
         unit=latency_unit(answer).name,
@@ -300,21 +288,6 @@ def _format_message_range(from_bytes: int, up_to_bytes: int | None) -> str:
 def _delay(answer: OptimizeOut) -> str:
     delay_us = answer.model.delay_us
     return format_given_time(delay_us) if delay_us else ""
-
-
-def _saving_lines(explained: Explanation | None) -> Iterator[SavingLine]:
-    for one in explained.savings if explained else ():
-        yield SavingLine(
-            f"{one.name}: {_COSTS[str(one.cost)]}", _saved(one, one.same_cut_us), _best(one)
-        )
-
-
-def _saved(one: Saving, saved_us: float) -> str:
-    return f"−{format_time(saved_us)}" if saved_us > 0.0 else "nothing"
-
-
-def _best(one: Saving) -> str:
-    return "" if one.best_cut_us is None else _saved(one, one.best_cut_us)
 
 
 # --- fragments ------------------------------------------------------------------------------------

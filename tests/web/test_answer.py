@@ -18,7 +18,6 @@ from app.plots.timeline_rows import STYLE
 from app.text.numbers import format_gap, format_percent, format_size
 from app.text.units import TimeUnit
 from app.ui.pages import FOLDER, POLICY
-from app.verbs.optimize.page.advice import WhyView
 from app.verbs.optimize.page.surroundings import (
     about_size,
     alternatives_of,
@@ -27,6 +26,7 @@ from app.verbs.optimize.page.surroundings import (
     surroundings_of,
 )
 from app.verbs.optimize.page.view import AnswerView, cut_of
+from app.verbs.optimize.page.why import WhyView
 from app.verbs.optimize.show import proof_of
 from domain.pipeline import pipeline_of_lines
 from domain.solution import Status, Strategy

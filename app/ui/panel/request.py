@@ -1,20 +1,13 @@
-"""The input panel's texts as a request, and a stored answer as a request that gives it again."""
+"""The input panel's texts as a request."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
-from analysis.size_curve import ChangedCost, with_cost
 from app.errors import field_problems
-from app.schemas.answers import current_of
-from app.schemas.base import dump_json
-from app.schemas.stages import given_aggregate, pipeline_out, stored_pipeline
-from app.ui.panel.choices import ShownUnits, run_of, said_of
+from app.ui.panel.choices import run_of, said_of
 from app.ui.panel.state import InputSource, InputState, StageRow
 from contract.limits import (
     MAX_MESSAGE_BYTES,
@@ -25,148 +18,9 @@ from contract.limits import (
     MAX_STAGES,
     MAX_TIME_LIMIT_S,
 )
-from contract.optimize import OptimizeOut
-from domain.errors import InvalidInput, SluiceError, StrategyDeclined, UnitMismatch
+from domain.errors import InvalidInput, SluiceError, UnitMismatch
 from domain.pipeline import stage_name
 from domain.units import Unit, parse_bytes, parse_number, parse_quantity, parse_share
-
-_UNLIMITED = {
-    "min_fragment_bytes": 1,
-    "max_fragment_bytes": None,
-    "alignment_bytes": 1,
-    "max_fragments": None,
-}
-
-
-def question_of(answer: OptimizeOut) -> dict[str, Any]:
-    """Return the body for POST /optimize, without what is left to its default anyway.
-
-    It names the strategy that gave the schedule: a question with `auto` gets the same one.
-    """
-    return dict(_fields(answer))
-
-
-def whole_question_of(answer: OptimizeOut) -> dict[str, Any]:
-    """Return the same with costs in place of a profile's name, or a fit in place of where it is
-    stored: it needs no store.
-    """
-    fit = None if answer.fit is None else replace(answer.fit, fit_id=None)
-    return question_of(replace(answer, profile=None, fit=fit))
-
-
-_EXPONENTS = {"half": -1.0, "double": 1.0}
-_MAX_EXPONENT = 2.0
-
-
-def changed_costs(fields: Mapping[str, str]) -> dict[str, float]:
-    """Return the costs that a form changes, as "1.per_byte", each with its factor.
-
-    A button halves or doubles one: `what` is "1.per_byte.half". Without one, sliders have the
-    factors' binary logarithms, from -2 to 2. Raises InvalidInput.
-    """
-    given = {name: text for name, text in fields.items() if name != "what"}
-    if what := fields.get("what"):
-        name, _, factor = what.rpartition(".")
-        given = {name: str(_EXPONENTS.get(factor, ""))}
-    try:
-        exponents = {name: float(text) for name, text in given.items()}
-    except ValueError:
-        exponents = {"": 0.0}
-    for name, exponent in exponents.items():
-        stage, _, cost = name.partition(".")
-        known = stage.isascii() and stage.isdigit() and len(stage) < 4 and cost in set(ChangedCost)
-        if not known or not abs(exponent) <= _MAX_EXPONENT:
-            raise InvalidInput("expected a stage, a cost and half or double, as 1.per_byte.half")
-    return {name: 2.0**exponent for name, exponent in exponents.items() if exponent}
-
-
-def changed_question(
-    answer: OptimizeOut, factors: Mapping[str, float], units: ShownUnits
-) -> dict[str, Any]:
-    """Return the same question with these costs of stages, counted from 0, times their factors.
-
-    `units` have what an address keeps of the question. Raises InvalidInput where there are none,
-    and StrategyDeclined where no stages are known.
-    """
-    if answer.pipeline is None:
-        raise StrategyDeclined("no stages are known of a pipeline that is seen from outside")
-    if not factors:
-        raise InvalidInput("expected a cost that is another")
-    pipeline = stored_pipeline(answer.pipeline)
-    for name, factor in factors.items():
-        stage, _, cost = name.partition(".")
-        pipeline = with_cost(pipeline, int(stage), ChangedCost(cost), factor)
-    typed = replace(answer, profile=None, fit=None, pipeline=pipeline_out(pipeline))
-    question = question_of(typed)
-    kept = InputState.of_answer(answer).keeping(units.kept)
-    reader = _Reader(kept)
-    uncertainty = reader.uncertainty()
-    if reader.mistakes:
-        raise InvalidInput(next(iter(reader.mistakes.values())))
-    question.pop("uncertainty", None)
-    question |= {"strategy": "auto"} | ({"uncertainty": uncertainty} if uncertainty else {})
-    question.pop("static_bytes", None)
-    return question
-
-
-def _fields(answer: OptimizeOut) -> Iterator[tuple[str, Any]]:
-    yield "message_bytes", answer.message_bytes
-    yield _source(answer)
-    yield "strategy", str(answer.strategy)
-    if answer.strategy == "static":
-        yield "static_bytes", answer.fragment_bytes[0]
-    limits = asdict(answer.constraints)
-    given = {name: limits[name] for name, default in _UNLIMITED.items() if limits[name] != default}
-    if given:
-        yield "constraints", given
-    if answer.allow_refragmentation:
-        yield "allow_refragmentation", True
-    current = current_of(answer)
-    if current is not None:
-        is_whole = current >= answer.message_bytes
-        yield "uncertainty", {"current": "whole" if is_whole else {"repeat": current}}
-
-
-def _source(answer: OptimizeOut) -> tuple[str, Any]:
-    if answer.profile is not None:
-        return "profile", answer.profile.reference
-    if answer.fit is not None:
-        fit_id = answer.fit.fit_id
-        return ("fit", _plain(answer.fit)) if fit_id is None else ("fit_id", fit_id)
-    if answer.aggregate is not None:
-        return "aggregate", _plain(given_aggregate(answer.aggregate))
-    return "pipeline", _plain(answer.pipeline)
-
-
-def _plain(part: object) -> Any:
-    """Return a part as JSON has it: objects and lists."""
-    return orjson.loads(dump_json(part))
-
-
-def json_lines(question: dict[str, Any]) -> str:
-    """Return a question as JSON, a line for each field and for each stage."""
-    return (
-        "{\n" + ",\n".join(f"  {_dump(key)}: {_field(question[key])}" for key in question) + "\n}"
-    )
-
-
-def _field(value: Any) -> str:
-    if not isinstance(value, dict) or "stages" not in value:
-        return _dump(value)
-    stages = ",\n".join(f"      {_dump(stage)}" for stage in value["stages"])
-    others = "".join(
-        f",\n    {_dump(key)}: {_dump(value[key])}" for key in value if key != "stages"
-    )
-    return f'{{\n    "stages": [\n{stages}\n    ]{others}\n  }}'
-
-
-def _dump(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else json.dumps(value)
-
-
-# --- the panel's texts as a request ---------------------------------------------------------------
-
 
 _LIMITS = (
     ("min_fragment", "min_fragment_bytes"),
@@ -228,6 +82,17 @@ def transfers_asked(entry: InputState) -> tuple[int | None, int | None, dict[str
     current = reader.uncertainty().get("current")
     size = message if current == "whole" else current["repeat"] if current else None
     return message, size, reader.mistakes
+
+
+def uncertainty_of(entry: InputState) -> dict[str, Any]:
+    """Return the setting in use and how well the costs are known, as a request has them. Raises
+    InvalidInput.
+    """
+    reader = _Reader(entry)
+    found = reader.uncertainty()
+    if reader.mistakes:
+        raise InvalidInput(next(iter(reader.mistakes.values())))
+    return found
 
 
 @dataclass(slots=True)

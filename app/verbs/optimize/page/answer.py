@@ -22,18 +22,11 @@ from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.ui.panel.asking import answer_address, operation_of, passing_answer
 from app.ui.panel.choices import ShownUnits
 from app.ui.panel.page import panel_page
-from app.ui.panel.request import changed_costs, changed_question
 from app.ui.panel.state import InputState
-from app.verbs.optimize.page.advice import (
-    UnexplainedAnswer,
-    WhyView,
-    advice_of,
-    set_this,
-    set_this_of,
-)
 from app.verbs.optimize.page.change import Change, change_between
 from app.verbs.optimize.page.cost_sweep import sweep_chart
 from app.verbs.optimize.page.queued_parts import Part, part_of, with_reader
+from app.verbs.optimize.page.set_this import set_this, set_this_of
 from app.verbs.optimize.page.snippets import take_away_of
 from app.verbs.optimize.page.surroundings import (
     alternatives_of,
@@ -54,7 +47,9 @@ from app.verbs.optimize.page.timelines import (
     timeline_of,
     window_of,
 )
-from app.verbs.optimize.page.view import AnswerView, what_if
+from app.verbs.optimize.page.view import AnswerView
+from app.verbs.optimize.page.what_if import changed_costs, changed_question, what_if
+from app.verbs.optimize.page.why import UnexplainedAnswer, WhyView, advice_of
 from app.verbs.optimize.show import format_path, latency_unit
 from app.web.forms import sent_fields
 from app.web.profiles.exports import library_named, library_of

@@ -13,8 +13,8 @@ from app.schemas.answers import read_answer, with_unique_names
 from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import PROVEN_BOUND, format_given_time, format_time
 from app.ui.pages import FOLDER, Pages
-from app.ui.panel.request import json_lines, whole_question_of
-from app.verbs.optimize.page.advice import SetThis, WhyView, set_this_of
+from app.verbs.optimize.page.again import json_lines, whole_question_of
+from app.verbs.optimize.page.set_this import SetThis, set_this_of
 from app.verbs.optimize.page.surroundings import (
     CountsData,
     SizesData,
@@ -25,6 +25,7 @@ from app.verbs.optimize.page.surroundings import (
     surroundings_of,
 )
 from app.verbs.optimize.page.view import Alternative, AnswerView
+from app.verbs.optimize.page.why import WhyView
 from app.verbs.optimize.show import latency_unit
 from contract.optimize import OptimizeOut
 from contract.pipeline import StageOut

@@ -1,4 +1,4 @@
-"""An answer as its page shows it: its proof and never more, its limits, its cuts in groups."""
+"""An answer as its page shows it: its figures, its cuts in groups, and what stands beside it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from analysis.size_curve import ChangedCost
-from app.schemas.answers import with_unique_names
 from app.schemas.stages import sensitivity_facts
 from app.schemas.uncertainty import uncertainty_facts
 from app.text.notices import capitalised
 from app.text.numbers import (
     format_count,
     format_excess,
-    format_figure,
     format_gap,
     format_signed_percent,
     format_size,
-    without_zeros,
 )
 from app.text.units import (
     PROVEN_BOUND,
@@ -40,7 +36,6 @@ from app.verbs.optimize.show import (
     proof_of,
 )
 from contract.optimize import BaselineOut, BestFixedOut, OptimizeOut
-from contract.pipeline import StageOut
 from domain.default_sizes import CURRENT
 from domain.solution import relative_excess
 from domain.units import format_bytes
@@ -316,54 +311,6 @@ def _alternative(
         format_excess(latency_us, answer.latency_us),
         format_count(fragments),
     )
-
-
-# --- what if a cost were another ------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIfCost:
-    """A cost of a stage as it is; `name` is how a form calls it."""
-
-    words: str
-    value: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIfRow:
-    """A stage: its costs, both together last."""
-
-    stage: str
-    costs: tuple[WhatIfCost, ...]
-
-
-def what_if(answer: OptimizeOut) -> tuple[WhatIfRow, ...]:
-    """Return every stage with costs that can be changed."""
-    if answer.pipeline is None:
-        return ()
-    stages = with_unique_names(answer).pipeline
-    return tuple(
-        WhatIfRow(stage.name, tuple(_what_if_costs(place, stage)))
-        for place, stage in enumerate(stages.stages if stages else ())
-    )
-
-
-def _what_if_costs(place: int, stage: StageOut) -> Iterator[WhatIfCost]:
-    first, last = stage.parts[0], stage.parts[-1]
-    overheads, per_bytes = (
-        dict.fromkeys(without_zeros(format_figure(value)) for value in values)
-        for values in (
-            (first.overhead_us, last.overhead_us),
-            (first.ns_per_byte, last.ns_per_byte),
-        )
-    )
-    for cost, words, value in (
-        (ChangedCost.OVERHEAD, "overhead", f"{' to '.join(overheads)} µs"),
-        (ChangedCost.PER_BYTE, "cost a byte", f"{' to '.join(per_bytes)} ns/B"),
-        (ChangedCost.BOTH, "both costs", ""),
-    ):
-        yield WhatIfCost(words, value, f"{place}.{cost}")
 
 
 # --- stages that cut differently ------------------------------------------------------------------

@@ -82,12 +82,11 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     if verb is not None:
         code: int = verb.module("command").run(arguments, output)
         return code
-    if arguments.command in ("profiles", "answers", "jobs", "keys", "open"):
+    if arguments.command in ("profiles", "jobs", "keys", "open"):
         from app.console import profiles
 
         stored = {
             "profiles": profiles.profiles,
-            "answers": profiles.answers,
             "jobs": profiles.jobs,
             "keys": profiles.keys,
             "open": profiles.open_page,
@@ -158,9 +157,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.reproduce import reproduce
 
         return reproduce(arguments, output)
-    from app.console import commands
-
-    return commands.optimize(arguments, output)
+    raise AssertionError(f"nothing carries out {arguments.command}")
 
 
 if __name__ == "__main__":

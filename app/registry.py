@@ -18,6 +18,7 @@ class Verb:
     """A folder of app/verbs: its one-line summary and example, its doors, and how a job of it is
     shown.
 
+    Without an example its command only has verbs below it, as `sluice keys list`.
     `section` is that of the command line, one of SECTIONS; `doing` is the word for a job that runs,
     "" where none is one; `counts` what its steps are, "" where a share is told; `part` the part of
     the page that it belongs to, `result` the address of a job's result, and `result_words` what is
@@ -26,7 +27,7 @@ class Verb:
 
     name: str
     summary: str
-    example: str
+    example: str = ""
     section: str = "Ask"
     doors: tuple[str, ...] = ("routes", "command", "page")
     doing: str = ""
@@ -43,6 +44,14 @@ class Verb:
 VERBS = {
     verb.name: verb
     for verb in (
+        Verb(
+            "optimize",
+            summary="find the best cut of one message",
+            example="examples/kv-staging.json --current 512KiB",
+            doing="Solving",
+            part="Workbench",
+            result_words="See the answer",
+        ),
         Verb(
             "compare",
             summary="compare strategies on messages of several sizes",
@@ -136,6 +145,12 @@ VERBS = {
             summary="say from which size on one path overtakes another",
             example="eager.out rendezvous.out --current 256KiB",
         ),
+        Verb(
+            "answers",
+            summary="stored answers to optimize",
+            section="Stored",
+            part="Answers",
+        ),
     )
 }
 
@@ -143,10 +158,10 @@ VERBS = {
 # The command line's sections, and in each the commands that have no folder yet.
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "Ask": ("optimize",),
+        "Ask": (),
         "Measure": ("measure", "sweep", "fit", "compose", "plan", "verify", "tune"),
         "Use": ("open",),
-        "Stored": ("profiles", "answers"),
+        "Stored": ("profiles",),
         "Serve": ("serve", "jobs", "keys", "changes", "demo"),
         "model": ("layer count", "layer check", "mover", "reproduce"),
         "admin": ("work", "engine", "collect", "backup", "restore", "completion"),

@@ -59,7 +59,6 @@ class Parser(argparse.ArgumentParser):
 
 # What follows each command in its example; files of examples are there in a checkout.
 _EXAMPLES = {
-    "optimize": "examples/kv-staging.json --current 512KiB",
     "fit": "examples/local-path-direct.csv --save-as local-path",
     "compose": "--stage copy=copy.csv --stage wire=wire.csv --save-as path",
     "measure": "memcpy --bytes 4KiB..1MiB --save-as copy",
@@ -79,9 +78,6 @@ _EXAMPLES = {
     "profiles tables": "myrinet-gam",
     "profiles activate": "myrinet-gam 0123abcd",
     "profiles delete": "staging --yes",
-    "answers list": "--profile myrinet-gam",
-    "answers show": "0123456789abcdef0123456789abcdef",
-    "answers name": "0123456789abcdef0123456789abcdef 'NIC x2'",
     "jobs list": "--state running",
     "jobs show": "0123456789abcdef0123456789abcdef",
     "keys list": "",
@@ -146,7 +142,9 @@ class Root(Parser):
         return text.format_help()
 
 
-def add(commands: Root | Commands[Parser], name: str, summary: str, example: str = "") -> Parser:
+def add(
+    commands: Root | Commands[Parser], name: str, summary: str, example: str | None = None
+) -> Parser:
     """Add a command, or a verb of one, with its example, by itself that of the table."""
     place = commands.add_command if isinstance(commands, Root) else commands.add_parser
     parser: Parser = place(
@@ -156,26 +154,30 @@ def add(commands: Root | Commands[Parser], name: str, summary: str, example: str
         formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
-    example = example or _EXAMPLES[parser.prog.removeprefix("sluice ")]
+    if example is None:
+        example = _EXAMPLES[parser.prog.removeprefix("sluice ")]
     parser.epilog = f"example: {parser.prog} {example}".rstrip()
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
 
 
-def add_constraints(parser: Parser) -> None:
+def add_above(commands: Root, name: str, summary: str) -> Parser:
+    """Add a command that only has verbs, which say their examples."""
+    return commands.add_command(name, help=summary, allow_abbrev=False)
+
+
+def add_listed(parser: Parser) -> Commands[Parser]:
+    """Add the place of the verbs of a command that means `list` where none is given."""
+    parser.add_argument("--json", action="store_true", help="of the list, where no verb is given")
+    return parser.add_subparsers(dest="verb", metavar="VERB", help="default: list")
+
+
+def add_count_and_owner(parser: Parser) -> None:
+    """Add how many are listed, and whose."""
     parser.add_argument(
-        "--min-fragment-bytes", type=size, metavar="SIZE", help="least size of a fragment"
+        "--limit", type=whole, default=20, metavar="COUNT", help="how many at most (20)"
     )
-    parser.add_argument(
-        "--max-fragment-bytes", type=size, metavar="SIZE", help="greatest size of a fragment"
-    )
-    parser.add_argument(
-        "--alignment-bytes",
-        type=size,
-        metavar="SIZE",
-        help="all fragments but the last are multiples",
-    )
-    parser.add_argument("--max-fragments", type=whole, metavar="COUNT", help="most fragments")
+    add_owner(parser)
 
 
 def add_overlap(parser: Parser) -> None:

@@ -11,8 +11,8 @@ from app.console.argument_parts import (
     Parser,
     Root,
     add,
+    add_above,
     add_columns,
-    add_constraints,
     add_message_range,
     add_mpi,
     add_overlap,
@@ -34,7 +34,6 @@ from app.console.stored_arguments import add_stored
 from app.registry import VERBS
 from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
-from domain.solution import Strategy
 
 EPILOG = """\
 Sizes take units: 4096, 64K, 64KiB, 1MB (K, M, KiB, MiB: powers of 1024; KB, MB: of 1000).
@@ -96,7 +95,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
-    _add_optimize(parser)
     _add_fit(parser)
     _add_compose(parser)
     _add_plan(parser)
@@ -105,7 +103,8 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     _add_tune(parser)
     _add_sweep(parser)
     for verb in VERBS.values():
-        own = add(parser, verb.name, verb.summary, verb.example)
+        about = verb.name, verb.summary
+        own = add(parser, *about, verb.example) if verb.example else add_above(parser, *about)
         if words is None or verb.name in words:
             verb.module("command").add_arguments(own)
     add_of_papers(parser)
@@ -114,65 +113,7 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     return parser
 
 
-def _add_optimize(commands: Root) -> None:
-    parser = add(commands, "optimize", "find the best cut of one message")
-    parser.add_argument(
-        "sources",
-        nargs="+",
-        metavar="SOURCE",
-        help="file, own transfers too, - or profile; or several files of one path, as its "
-        "latencies and bandwidths",
-    )
-    parser.add_argument("--bytes", type=size, metavar="SIZE", help="size of the message")
-    parser.add_argument("--strategy", choices=[*Strategy], metavar="NAME", help=_STRATEGIES)
-    parser.add_argument("--save-as", metavar="PROFILE", help="store the stages under this name")
-    parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
-    parser.add_argument(
-        "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
-    )
-    parser.add_argument(
-        "--transfers", metavar="FILE", help="own transfers of this message, which decide"
-    )
-    parser.add_argument(
-        "--relative", type=share, metavar="SHARE", help="deviation of every cost, as 10%%"
-    )
-    parser.add_argument(
-        "--robust",
-        action="store_true",
-        default=None,
-        help="seek the cut whose greatest regret over draws of the costs is least",
-    )
-    parser.add_argument(
-        "--sensitivities",
-        action="store_true",
-        help="say how the latency moves with the costs of each stage",
-    )
-    add_overlap(parser)
-    add_rows(parser)
-    _add_solving(parser)
-
-
 _KINDS = ", ".join(TraceKind)
-_STRATEGIES = "one of " + ", ".join(Strategy) + " (default auto)"
-
-
-def _add_solving(parser: Parser) -> None:
-    parser.add_argument("--static-bytes", type=size, metavar="SIZE", help="with strategy static")
-    add_constraints(parser)
-    parser.add_argument(
-        "--allow-refragmentation",
-        action="store_true",
-        default=None,
-        help="stages may reassemble or cut again",
-    )
-    parser.add_argument(
-        "--relative-gap",
-        "--gap",
-        type=number,
-        metavar="GAP",
-        help="gap to the optimum of this model that suffices (1e-6)",
-    )
-    parser.add_argument("--time-limit", type=number, metavar="SECONDS", help="default 10")
 
 
 def _add_fit(commands: Root) -> None:

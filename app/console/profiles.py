@@ -1,4 +1,4 @@
-"""sluice profiles, answers, jobs, keys and open: what is in the database, and who may ask."""
+"""sluice profiles, jobs, keys and open: what is in the database, and who may ask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import urllib.request
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from app.console.commands import fit_source, opened_store
 from app.console.files import ProfileSource, Source, TraceSource, read_source
 from app.console.reports import (
-    answer_parts,
     profile_parts,
     profiles_table,
     revisions_table,
@@ -28,7 +26,7 @@ from app.console.reports import (
 )
 from app.console.verify import verification_parts
 from app.settings import Settings
-from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
+from app.text.units import PROVEN_BOUND, format_proven, printable
 from app.ui.notices import failures
 from app.ui.parts import Column, Facts, Grid, Part
 from app.ui.terminal import Output
@@ -40,7 +38,6 @@ from contract.limits import (
 )
 from domain.errors import Conflict, InvalidInput, NotFound, NotReady
 from domain.profile import HardwareProfile, ProfileReference, check_profile_name
-from domain.units import format_bytes
 from domain.verification import CONTRADICTED
 
 if TYPE_CHECKING:
@@ -51,7 +48,6 @@ if TYPE_CHECKING:
     from contract.jobs import JobOut
     from contract.keys import KeyOut
     from contract.profiles import AnyProfileOut, AnyRevisionOut
-    from models.records import AnswerSummary
     from models.session import Store
 
 
@@ -275,62 +271,7 @@ def _emit(shown: OutputPart, output: Output, parts: Iterable[Part]) -> None:
         output.parts(parts)
 
 
-# --- answers and jobs -----------------------------------------------------------------------------
-
-
-def answers(arguments: argparse.Namespace, output: Output) -> int:
-    """List stored answers, name one, or show one as it was given."""
-    from app.questions.optimize import describe_answer, get_answer
-    from app.schemas.answers import summary_out
-    from app.schemas.optimize import read_answer
-
-    with _owned_store(arguments) as store:
-        if arguments.verb == "name":
-            given = describe_answer(store, arguments.id, name=arguments.name, note=arguments.note)
-            _emit(summary_out(given.summary()), output, _described(given.summary()))
-            return 0
-        if arguments.verb != "show":
-            _list_answers(store, arguments, output)
-            return 0
-        record = get_answer(store, arguments.id)
-    if output.wants_json:
-        output.document(record.body)
-    else:
-        width, ink = output.out.width, output.out.ink
-        found = answer_parts(read_answer(record.body), width=width, ink=ink)
-        output.parts([*_described(record.summary()), *found])
-    return 0
-
-
-def _described(answer: AnswerSummary) -> list[Part]:
-    facts = (("name", answer.name), ("note", answer.note))
-    found = tuple((kind, printable(" ".join(text.split()))) for kind, text in facts if text)
-    return [Facts(found)] if found else []
-
-
-def _list_answers(store: Store, arguments: argparse.Namespace, output: Output) -> None:
-    from app.questions.optimize import AnswerFilter, list_answers
-    from app.schemas.answers import answers_out
-
-    name = getattr(arguments, "profile", None)
-    wanted = AnswerFilter(message_bytes=getattr(arguments, "bytes", None))
-    if name is not None:
-        of = ProfileReference.parse(name)
-        wanted = replace(wanted, profile=of.name, revision=of.revision)
-    listed = answers_out(list_answers(store, wanted, limit=_limit(arguments)))
-    columns = [Column("id"), Column("created"), Column("message"), Column("latency")]
-    last = "name or profile" if any(one.name for one in listed.items) else "profile"
-    rows = tuple(
-        (
-            one.id,
-            _minute_of(one.created_at),
-            format_bytes(one.message_bytes),
-            format_time(one.latency_us),
-            printable(one.name or (one.profile.reference if one.profile else "")),
-        )
-        for one in listed.items
-    )
-    _emit(listed, output, [Grid((*columns, Column(last, is_number=False)), rows)])
+# --- jobs -----------------------------------------------------------------------------------------
 
 
 def jobs(arguments: argparse.Namespace, output: Output) -> int:
@@ -425,8 +366,8 @@ def open_page(arguments: argparse.Namespace, output: Output) -> int:
 def _page_of(store: Store, name: str) -> str:
     """Return the path of the page of what has this identifier or name. Raises NotFound."""
     from app.jobs.ledger import shown_job
+    from app.questions.answers import get_answer
     from app.questions.fits import get_fit
-    from app.questions.optimize import get_answer
     from app.questions.profiles import get_profile
     from app.questions.question import IDENTIFIER
 

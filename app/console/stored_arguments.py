@@ -9,7 +9,6 @@ from app.console.argument_parts import (
     add,
     add_owner,
     number,
-    size,
     whole,
 )
 
@@ -17,7 +16,6 @@ from app.console.argument_parts import (
 def add_stored(commands: Root) -> None:
     """Add the commands that list and show what is in the database."""
     _add_profiles(commands)
-    _add_answers(commands)
     _add_jobs(commands)
     _add_keys(commands)
 
@@ -27,21 +25,6 @@ def _add_listed(commands: Root, name: str, summary: str) -> Commands[Parser]:
     parser = commands.add_command(name, help=summary, allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="of the list, where no verb is given")
     return parser.add_subparsers(dest="verb", metavar="VERB", help="default: list")
-
-
-def _add_answers(commands: Root) -> None:
-    verbs = _add_listed(commands, "answers", "stored answers to optimize")
-    listing = add(verbs, "list", "list stored answers, the newest first")
-    listing.add_argument("--profile", metavar="PROFILE", help="of name or name@revision alone")
-    listing.add_argument("--bytes", type=size, metavar="SIZE", help="of this message alone")
-    _add_count_and_owner(listing)
-    show = add(verbs, "show", "show a stored answer as it was given")
-    naming = add(verbs, "name", "give a stored answer a name and a note")
-    for parser in (show, naming):
-        parser.add_argument("id", metavar="ID", help="of the answer")
-        add_owner(parser)
-    naming.add_argument("name", metavar="NAME", nargs="?", help='of one line; "" for none')
-    naming.add_argument("--note", metavar="TEXT", help='about it; "" for none')
 
 
 def _add_jobs(commands: Root) -> None:

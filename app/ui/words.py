@@ -10,6 +10,7 @@ from app.text.delivery_rules import parse_rules
 from app.text.units import (
     format_setting_text,
     parse_setting,
+    parse_size_or_whole,
     parse_sizes,
     parse_whole,
     parse_workload,
@@ -82,6 +83,7 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "weights": _weights,
     "option": _option,
     "bytes": parse_bytes,
+    "size_or_whole": parse_size_or_whole,
     "sizes": lambda text: list(parse_sizes(text)),
     "listed_sizes": lambda text: [parse_bytes(part) for part in text.split(",")],
     "number": parse_number,

@@ -1,4 +1,4 @@
-"""app/console/reports.py: what a person reads of outputs that the examples do not reach."""
+"""What a person reads of outputs that the examples do not reach."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.console.reports import (
-    answer_parts,
     fit_table,
-    gantt_parts,
-    instead_table,
     profile_parts,
     revisions_table,
     stages_table,
@@ -19,6 +16,8 @@ from app.schemas.stages import stored_pipeline
 from app.ui.gantt import ASCII
 from app.ui.parts import Facts, Grid
 from app.verbs.compare.show import grid, notes
+from app.verbs.optimize.show import gantt_parts, instead_table
+from app.verbs.optimize.show import parts as answer_parts
 from contract.compare import CompareRowOut
 from contract.optimize import BaselineOut, BestFixedOut, OptimizeOut
 from contract.pipeline import LineStageOut, PipelineOut, RangeOut, RangesStageOut

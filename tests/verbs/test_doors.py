@@ -43,7 +43,7 @@ BEGINNINGS = {"audit": {"profile": "myrinet-gam", "setting": "4 KiB", **SMALL}}
 VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
 # That of layers is read by its own rules: it takes a document, too.
 FORMS: dict[str, RequestForm[Any]] = {
-    name: views.FORM for name, views in VIEWS.items() if name != "layer"
+    name: views.FORM for name, views in VIEWS.items() if hasattr(views, "FORM") and name != "layer"
 }
 KNOWN = (
     *("", "0", "1", "-1", "2", "64", "1.5", "120", "1e999", "nan", "100 %", "50%", "x", "µ", "-x"),

@@ -29,12 +29,13 @@ from app.questions.question import LoadedTrace
 from app.questions.source import ReadFiles, Stored
 from app.schemas.queries import FitQuery
 from app.ui.pages import is_htmx, moved, page, says_refusals
+from app.ui.panel.asking import answer_address
+from app.ui.panel.choices import METHODS, SHAPES
+from app.ui.panel.form import InvalidForm, asked_of, change_of, move_row
+from app.ui.panel.state import InputSource, InputState
 from app.web.fits.refits import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
-from app.web.forms import FORM, InvalidForm, asked_of, change_of, move_row, read_form
-from app.web.jobs.jobs import answer_address
-from app.web.workbench.choices import METHODS, SHAPES
-from app.web.workbench.state import InputSource, InputState
+from app.web.forms import FORM, read_form
 from contract.limits import MAX_NAME_LENGTH, MAX_STAGES
 from domain.errors import InvalidInput, Overloaded, SluiceError
 from domain.fit import ComposedStage, FitMethod, FitOptions, FitShape

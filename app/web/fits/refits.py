@@ -16,10 +16,10 @@ from app.questions.fits import FittedTrace, get_trace, keep_fit, keep_given, kno
 from app.questions.question import GivenFit, LoadedTrace
 from app.schemas.fit_documents import may_be_fit, read_fit
 from app.text.notices import MEANINGS, named, notice_items
-from app.web.forms import InvalidForm
-from app.web.workbench.choices import METHODS, SAID, SHAPES, as_said, run_of, said_of
-from app.web.workbench.request import request_of
-from app.web.workbench.state import InputState
+from app.ui.panel.choices import METHODS, SAID, SHAPES, as_said, run_of, said_of
+from app.ui.panel.form import InvalidForm
+from app.ui.panel.request import request_of
+from app.ui.panel.state import InputState
 from contract.limits import MAX_NAME_LENGTH
 from domain.conditions import RowChoice
 from domain.errors import InvalidInput, Overloaded, SluiceError

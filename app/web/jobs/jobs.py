@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import orjson
 from fastapi import Query, Request, Response
 
 from app import registry
-from app.http.dependencies import client_of, own_router, service_of
+from app.http.dependencies import own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
-from app.operations.optimize import Optimize, optimize_operation
 from app.schemas.base import dump_json, problem_out, read_output, read_request
 from app.schemas.jobs import history_of, problem_of, progress_out
-from app.schemas.optimize import optimize_out, read_answer
-from app.schemas.source import as_job
 from app.schemas.stages import asked_pipeline, limits_of
 from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time, workload_lines
 from app.ui.addresses import address, in_path
 from app.ui.pages import has_own_place, is_htmx, moved, own_address, page, says_refusals
-from app.web.forms import ValidRequest, sent_fields
+from app.ui.panel.choices import ShownUnits
+from app.ui.panel.page import panel_page
+from app.ui.panel.state import InputState
+from app.web.forms import sent_fields
 from app.web.jobs.work import (
     WORDS,
     WorkPlace,
@@ -36,21 +33,16 @@ from app.web.jobs.work import (
     format_steps,
 )
 from app.web.profiles.tables import format_table_range, work_address
-from app.web.workbench.choices import ShownUnits
-from app.web.workbench.panel import panel_page
-from app.web.workbench.state import InputState
 from contract.compare import CompareIn, CompareOut, VerifiedCompareOut
 from contract.jobs import ExportJobIn, JobPointOut, TableJobIn
 from contract.notices import NoticeOut
-from contract.optimize import BestSoFarOut, OptimizeIn, OptimizeOut
+from contract.optimize import BestSoFarOut, OptimizeIn
 from contract.problem import ProblemOut
 from contract.uncertainty import RepeatIn
 from domain.errors import UnreadableRecord
 from domain.solution import relative_excess
 from domain.units import format_bytes, format_number, format_share
 from models.records import JobRecord, JobState
-
-T = TypeVar("T")
 
 SECTIONS = {
     **{OperationKind(verb.name): verb.part for verb in registry.jobs()},
@@ -328,59 +320,10 @@ def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
         )
 
 
-WAIT_S = 2.0  # for an answer, before it becomes a job that the browser watches
-
-
-async def operation_of(request: Request, asked: ValidRequest) -> Optimize:
-    """Return the operation that answers. Raises what its preparation does."""
-    service = service_of(request)
-    settings = service.context.settings
-    make = partial(
-        optimize_operation, asked.question, partial(as_job, asked.given), settings=settings
-    )
-    return await service.prepare(make, client_of(request))
-
-
-async def quick_answer(request: Request, operation: Optimize) -> str | None:
-    """Return the answer's address, None where it takes long. Raises what solving does."""
-    service, client = service_of(request), client_of(request)
-    body = await _quickly(operation, lambda: service.optimize(lambda _: operation, client))
-    return None if body is None else f"/ui/answers/{read_answer(body).id}"
-
-
-async def passing_answer(request: Request, operation: Optimize) -> OptimizeOut | None:
-    """Return an answer that is stored nowhere, None where it takes long. Raises as solving does."""
-    service, client = service_of(request), client_of(request)
-    found = await _quickly(operation, lambda: service.run(operation, client))
-    return None if found is None else optimize_out(operation.answer(found))
-
-
-async def _quickly(operation: Optimize, act: Callable[[], Awaitable[T]]) -> T | None:
-    if operation.is_quick:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(WAIT_S):
-                return await act()
-    return None
-
-
-async def answer_address(request: Request, asked: ValidRequest) -> str:
-    """Return the address of the answer, or of its job. Raises what solving does."""
-    operation = await operation_of(request, asked)
-    found = await quick_answer(request, operation)
-    return found or job_address(
-        await service_of(request).start_job(lambda _: operation, client_of(request))
-    )
-
-
 # --- routes ---------------------------------------------------------------------------------------
 
 
 router = own_router(include_in_schema=False)
-
-
-def job_address(job: JobRecord) -> str:
-    """Return the page of a job that was asked for, which leads on to the answer."""
-    return f"/ui/jobs/{job.id}?follow=1"
 
 
 @router.get("/ui/jobs/{id}")

@@ -23,7 +23,6 @@ UNITS = {
     **{OperationKind(verb.name): verb.counts for verb in registry.jobs()},
 }
 _DOING = {
-    OperationKind.OPTIMIZE: "Solving",
     **{OperationKind(verb.name): verb.doing for verb in registry.jobs()},
 }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import Request, Response
 
 from app.errors import kind_of
-from app.http.dependencies import client_of, own_router, service_of
+from app.http.dependencies import base_url_of, client_of, own_router, service_of
 from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.questions.profiles import (
@@ -32,7 +32,6 @@ from app.schemas.base import read_output, read_request
 from app.schemas.jobs import revision_asked
 from app.ui.addresses import address, in_path
 from app.ui.pages import is_htmx, moved, page, says_refusals
-from app.web.answers.snippets import base_url_of
 from app.web.forms import sent_fields
 from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
 from app.web.profiles.exports import ExportForm, export_form, format_export_cost, offered_targets

@@ -26,10 +26,10 @@ from app.text.units import format_time, parse_counts, parse_prices, parse_sizes
 from app.ui.addresses import MAX_ADDRESS
 from app.ui.fields import FieldReader
 from app.ui.pages import is_htmx, moved, page, says_refusals
+from app.ui.panel.state import InputState
 from app.verbs.layer.answer import sent
 from app.verbs.layer.operation import CostLayer, operation
 from app.web.forms import read_form
-from app.web.workbench.state import InputState
 from contract.layer_costs import (
     BestCutOut,
     FeatureSavingOut,

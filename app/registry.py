@@ -53,6 +53,13 @@ VERBS = {
             part="Workbench",
         ),
         Verb(
+            "plan",
+            summary="say which message sizes to measure next, from outside",
+            example="osu-latency.txt --min-message 64 --max-message 1MiB",
+            section="Measure",
+            doors=("routes", "command"),
+        ),
+        Verb(
             "table",
             summary="compile a schedule for every message size of a range",
             example="examples/kv-staging.json --max-message 16MiB --output staging.slt",
@@ -144,7 +151,7 @@ VERBS = {
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("optimize",),
-        "Measure": ("measure", "sweep", "fit", "compose", "plan", "verify", "tune"),
+        "Measure": ("measure", "sweep", "fit", "compose", "verify", "tune"),
         "Use": ("open",),
         "Stored": ("profiles", "answers"),
         "Serve": ("serve", "jobs", "keys", "changes", "demo"),

@@ -1,4 +1,4 @@
-"""POST /fit, /compose and /measurement-plans, and the stored fits with their traces and plots."""
+"""POST /fit and /compose, and the stored fits with their traces and plots."""
 
 from __future__ import annotations
 
@@ -16,17 +16,14 @@ from app.http.dependencies import body_rules, client_of, own_router, service_of,
 from app.http.fastpath.responses import IMMUTABLE
 from app.operations.fits import FitTraces
 from app.operations.operation import Outcome
-from app.questions.fits import PlanWork, get_fit, get_trace, loaded_measurements, options_named
+from app.questions.fits import get_fit, get_trace, loaded_measurements, options_named
 from app.questions.question import LoadedTrace
-from app.schemas.base import dump_json
 from app.schemas.compose import composed_measurements, composed_options
 from app.schemas.fits import fit_plot_out, stored_fit_out
-from app.schemas.plan import plan_limits, plan_out, planned_measurements
 from app.schemas.queries import FitQuery, NoQuery
 from app.settings import Settings
 from contract.compose import ComposeIn
 from contract.fit import FitIn, FitOut, FitPlotOut
-from contract.plan import MeasurementPlanIn, MeasurementPlanOut
 from models.records import FitRequest
 
 router = own_router(tags=["fit"])
@@ -116,18 +113,3 @@ async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -
 async def fit_plot(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """What a plot of a stored fit shows, from its stored traces."""
     return json_document(fit_plot_out(await service_of(request).plot(id, client_of(request))))
-
-
-# --- POST /measurement-plans ----------------------------------------------------------------------
-
-
-@router.post("/measurement-plans", **reads(MeasurementPlanIn, sends=MeasurementPlanOut))
-@keyed
-async def measurement_plan(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """Which message sizes to measure next, or that enough is known. Nothing is stored."""
-    service = service_of(request)
-    asked = await read_json(request, MeasurementPlanIn, **body_rules(request))
-    found = await service.read(
-        PlanWork(planned_measurements(asked), plan_limits(asked)), client_of(request)
-    )
-    return json_bytes(dump_json(plan_out(found)))

@@ -23,7 +23,6 @@ from contract.fit import FitIn, FitOut, FitPlotOut
 from contract.jobs import AnyJobOut
 from contract.keys import KeyIn, KeyOut, KeysOut, NewKeyOut, RotationIn
 from contract.optimize import AnyOptimizeOut, OptimizeIn
-from contract.plan import MeasurementPlanIn, MeasurementPlanOut
 from contract.problem import ProblemOut
 from contract.profiles import (
     CurrentIn,
@@ -43,7 +42,6 @@ _BODIES: tuple[type[Input], ...] = (
     DescriptionIn,
     ComposeIn,
     FitIn,
-    MeasurementPlanIn,
     ProfileIn,
     RevisionIn,
     CurrentIn,
@@ -59,7 +57,6 @@ _OUTPUTS: tuple[type[Output], ...] = (
     ExplanationOut,
     FitOut,
     FitPlotOut,
-    MeasurementPlanOut,
     ProfileOut,
     ProfilesOut,
     RevisionsOut,

@@ -66,7 +66,6 @@ _EXAMPLES = {
     "verify": "path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
     "tune": "--stage memcpy --stage crc32 --current 64KiB --target ucx",
     "sweep": "--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
-    "plan": "osu-latency.txt --min-message 64 --max-message 1MiB",
     "model layer count": "--mpicc mpicc.mpich --output layer.json",
     "model layer check": "layer.json --max-more 1%",
     "model mover": "exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
@@ -364,23 +363,6 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")
     parser.add_argument(
         "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
-    )
-
-
-def add_message_range(parser: Parser, smallest: str = "1 KiB", largest: str = "16 MiB") -> None:
-    parser.add_argument(
-        "--min-message",
-        dest="min_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help=f"smallest message ({smallest})",
-    )
-    parser.add_argument(
-        "--max-message",
-        dest="max_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help=f"largest ({largest})",
     )
 
 

@@ -13,7 +13,6 @@ from app.console.argument_parts import (
     add,
     add_columns,
     add_constraints,
-    add_message_range,
     add_mpi,
     add_overlap,
     add_rows,
@@ -99,7 +98,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     _add_optimize(parser)
     _add_fit(parser)
     _add_compose(parser)
-    _add_plan(parser)
     _add_measure(parser)
     _add_verify(parser)
     _add_tune(parser)
@@ -257,20 +255,6 @@ def _add_compose(commands: Root) -> None:
         help="stages that share a processor or an engine; may be repeated",
     )
     _add_fitting(parser, [FitShape.RANGES, FitShape.LINE])
-
-
-def _add_plan(commands: Root) -> None:
-    parser = add(commands, "plan", "say which message sizes to measure next, from outside")
-    parser.add_argument(
-        "sources",
-        metavar="FILE",
-        nargs="*",
-        help="latencies and inter-arrival times so far, folder of them, or -; none at the start",
-    )
-    add_message_range(parser, "64", "1 MiB")
-    parser.add_argument(
-        "--tolerance", type=share, metavar="SHARE", help="the difference that counts (3%%)"
-    )
 
 
 def _add_measure(commands: Root) -> None:

@@ -1,5 +1,5 @@
-"""sluice fit, of one file, several, folders or standard input, together or each for itself, sluice
-compose, of stages with files of their own, and sluice plan, what to measure next.
+"""sluice fit, of one file, several, folders or standard input, together or each for itself, and
+sluice compose, of stages with files of their own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from app.console.commands import opened_store
 from app.console.files import (
@@ -25,20 +25,15 @@ from app.console.reports import fit_parts
 from app.console.running import run_operation, working_line
 from app.errors import exit_code
 from app.settings import Settings
-from app.text.notices import capitalised
-from app.text.numbers import format_figure
-from app.text.units import format_time, printable, quoted
-from app.ui.parts import Column, Grid, Part
+from app.text.units import printable, quoted
 from app.ui.terminal import Output
 from domain.conditions import RowChoice, named_test
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
-from domain.units import format_bytes
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace, SavedFit
     from app.questions.question import LoadedTrace
-    from contract.plan import MeasurementPlanOut
     from domain.fit import ComposedStage
     from domain.profile import HardwareProfile
     from models.records import FitRequest
@@ -58,7 +53,7 @@ def fit(arguments: argparse.Namespace, output: Output) -> int:
     request = _fit_request(arguments)
     _check_targets(arguments, arguments.sources)
     settings = Settings.from_environment()
-    files = tuple(_ran(_files(arguments.sources), arguments))
+    files = tuple(_ran(files_of(arguments.sources), arguments))
     if arguments.separately:
         return _fit_each(files, request, settings, output)
     return _fit_together(files, arguments, request, settings, output)
@@ -82,70 +77,6 @@ def compose(arguments: argparse.Namespace, output: Output) -> int:
     request = _request(arguments, composed=_composed(stages, arguments))
     _check_targets(arguments, [file.name for file in files])
     return _fit_together(files, arguments, request, Settings.from_environment(), output)
-
-
-def plan(arguments: argparse.Namespace, output: Output) -> int:
-    """Print which message sizes to measure next, or that enough is known."""
-    from app.questions.fits import plan as planned
-    from app.questions.question import Measurement
-    from app.schemas.base import dump_json
-    from app.schemas.plan import plan_out
-    from contract.limits import DEFAULT_TOLERANCE
-    from domain.plan import PlanLimits
-
-    settings = Settings.from_environment()
-    limits = PlanLimits(
-        _or(arguments.min_message_bytes, _PLANNED_FROM_BYTES),
-        _or(arguments.max_message_bytes, _PLANNED_TO_BYTES),
-        _or(arguments.tolerance, DEFAULT_TOLERANCE),
-    )
-    if arguments.sources.count(STANDARD_INPUT) > 1:
-        raise InvalidInput("expected - only once", field="source")
-    contents = [read_trace(file.name, settings) for file in _files(arguments.sources)]
-    found = plan_out(planned(tuple(map(Measurement, contents)), limits))
-    if output.wants_json:
-        output.document(dump_json(found))
-    else:
-        output.parts(_plan_parts(found))
-    return 0
-
-
-_PLANNED_FROM_BYTES, _PLANNED_TO_BYTES = 64, 2**20
-_MEASURED = {
-    "latency": "latency of a message on its own",
-    "interarrival": "time between messages back to back",
-}
-N = TypeVar("N", int, float)
-
-
-def _or(given: N | None, default: N) -> N:
-    return default if given is None else given
-
-
-def _plan_parts(found: MeasurementPlanOut) -> Iterator[Part]:
-    """Yield what is known and what is not, the sizes to measure, and the lines so far."""
-    yield capitalised(printable(found.reason)) + "."
-    if found.measure:
-        yield ""
-        columns = (Column("message"), Column("measure", is_number=False), Column("times"))
-        rows = (
-            (format_bytes(one.message_bytes), _MEASURED.get(one.what, one.what), one.repetitions)
-            for one in found.measure
-        )
-        yield Grid(columns, tuple((size, what, str(times)) for size, what, times in rows))
-    if found.bottlenecks:
-        yield ""
-        headings = ("from", "to", "overhead", "ns per byte")
-        lines = (
-            (
-                format_bytes(one.from_bytes),
-                format_bytes(one.to_bytes),
-                format_time(one.overhead_us),
-                format_figure(one.ns_per_byte),
-            )
-            for one in found.bottlenecks
-        )
-        yield Grid(tuple(map(Column, headings)), tuple(lines))
 
 
 def fit_stages(
@@ -327,7 +258,7 @@ def _check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> Non
         raise InvalidInput("expected - only once", field="source")
 
 
-def _files(names: Sequence[str]) -> Iterator[_File]:
+def files_of(names: Sequence[str]) -> Iterator[_File]:
     """Yield the files named; for a folder the regular files in it, by name."""
     for name in names:
         if not name:

@@ -1,4 +1,4 @@
-"""Measurements to fits, plots of stored fits, and plans of what to measure next."""
+"""Measurements to fits, and plots of stored fits."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from domain.conditions import NO_CHOICE, RowChoice
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import ExcludedSample, FitOptions, FitShape, TraceFit
 from domain.fit_plot import FitPlot
-from domain.measurement import MessageTrace, Reading, TraceKind
-from domain.plan import MeasurementPlan, PlanLimits
+from domain.measurement import Reading, TraceKind
 from domain.profile import Origin, ProfileReference, Provenance
 from domain.stage_table import is_stage_table
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
@@ -500,19 +499,7 @@ def _reading(
         return None
 
 
-# --- measurement plans ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PlanWork:
-    """Measurements so far, and within which limits more may be made."""
-
-    measurements: tuple[Measurement, ...]
-    limits: PlanLimits
-
-    def read(self) -> MeasurementPlan:
-        """Plan. Raises as `plan`."""
-        return plan(self.measurements, self.limits)
+# --- files that have to be measurements ----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,21 +515,3 @@ class ReadableWork:
         except UnreadableTrace as refusal:
             return refusal
         return None
-
-
-def plan(measurements: tuple[Measurement, ...], limits: PlanLimits) -> MeasurementPlan:
-    """Return the next sizes, or that enough is known. Raises UnreadableTrace."""
-    import fitting
-    import measuring
-
-    if not measurements:
-        return measuring.plan(None, limits)
-    traces, kinds = loaded_measurements(measurements)
-    trace = fitting.join(read_traces(traces, kinds))
-    if not isinstance(trace, MessageTrace):
-        raise UnreadableTrace(
-            f"plans are made for messages seen from outside; this trace is {trace.kind}, which "
-            "tells the stages already",
-            field="measurements",
-        )
-    return measuring.plan(trace, limits)

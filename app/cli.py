@@ -122,10 +122,10 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
             "restore": serving.restore,
         }
         return upkeep[arguments.command](arguments, output)
-    if arguments.command in ("fit", "compose"):
-        from app.console import fit
+    if arguments.command == "fit":
+        from app.console.fit import fit
 
-        return {"fit": fit.fit, "compose": fit.compose}[arguments.command](arguments, output)
+        return fit(arguments, output)
     if arguments.command == "measure":
         from app.console.measure import measure
         from app.console.running import ended_by_signals

@@ -53,6 +53,12 @@ VERBS = {
             part="Workbench",
         ),
         Verb(
+            "compose",
+            summary="make a pipeline of stages that were measured each by itself",
+            example="--stage copy=copy.csv --stage wire=wire.csv --save-as path",
+            section="Measure",
+        ),
+        Verb(
             "plan",
             summary="say which message sizes to measure next, from outside",
             example="osu-latency.txt --min-message 64 --max-message 1MiB",
@@ -151,7 +157,7 @@ VERBS = {
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("optimize",),
-        "Measure": ("measure", "sweep", "fit", "compose", "verify", "tune"),
+        "Measure": ("measure", "sweep", "fit", "verify", "tune"),
         "Use": ("open",),
         "Stored": ("profiles", "answers"),
         "Serve": ("serve", "jobs", "keys", "changes", "demo"),

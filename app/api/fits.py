@@ -1,4 +1,4 @@
-"""POST /fit and /compose, and the stored fits with their traces and plots."""
+"""POST /fit, and the stored fits with their traces and plots."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.api.openapi import reads, reads_traces, refuses, sends_text
+from app.api.openapi import reads_traces, refuses, sends_text
 from app.api.respond import json_bytes, json_document, keyed, once
-from app.http.bodies import arriving_trace, asked_traces, is_json, read_json
-from app.http.dependencies import body_rules, client_of, own_router, service_of, trace_rules
+from app.http.bodies import arriving_trace, asked_traces, is_json
+from app.http.dependencies import client_of, own_router, service_of, trace_rules
 from app.http.fastpath.responses import IMMUTABLE
 from app.operations.fits import FitTraces
 from app.operations.operation import Outcome
-from app.questions.fits import get_fit, get_trace, loaded_measurements, options_named
+from app.questions.fits import get_fit, get_trace
 from app.questions.question import LoadedTrace
-from app.schemas.compose import composed_measurements, composed_options
 from app.schemas.fits import fit_plot_out, stored_fit_out
 from app.schemas.queries import FitQuery, NoQuery
-from app.settings import Settings
-from contract.compose import ComposeIn
 from contract.fit import FitIn, FitOut, FitPlotOut
-from models.records import FitRequest
 
 router = own_router(tags=["fit"])
 
@@ -53,34 +49,8 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
         return _sent(await service.keep(operation, found, once(request, _sent)))
 
 
-@router.post("/compose", **reads(ComposeIn, sends=FitOut))
-@keyed
-async def compose(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """Fit a pipeline of stages that were measured each by itself, in files of their own."""
-    service = service_of(request)
-    asked = await read_json(request, ComposeIn, **body_rules(request))
-    operation = await service.call(partial(_composition, asked, service.context.settings))
-    with options_named(
-        dict.fromkeys(("measurements", "kind", "columns", "test", "run", "where"), "stages")
-    ):
-        found = await service.fit(operation, client_of(request))
-    return _sent(await service.keep(operation, found, once(request, _sent)))
-
-
 def _sent(outcome: Outcome) -> Response:
     return json_bytes(outcome.document)
-
-
-def _composition(asked: ComposeIn, settings: Settings) -> FitTraces:
-    """Return the operation. Raises InvalidInput and UnreadableTrace."""
-    traces, kinds = loaded_measurements(composed_measurements(asked))
-    return FitTraces(
-        traces,
-        FitRequest(composed_options(asked), kinds=kinds),
-        settings.max_fragments,
-        wants_plot=asked.plot,
-        save_as=asked.save_as,
-    )
 
 
 @router.get("/fits/{id}", **refuses(404, 422, 503, sends=FitOut))

@@ -17,7 +17,6 @@ from app.registry import modules
 from contract.answers import DescriptionIn, OptimizationsOut
 from contract.changes import ChangesOut
 from contract.compare import ExplanationOut
-from contract.compose import ComposeIn
 from contract.declare import Input, Output
 from contract.fit import FitIn, FitOut, FitPlotOut
 from contract.jobs import AnyJobOut
@@ -40,7 +39,6 @@ _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[Input], ...] = (
     OptimizeIn,
     DescriptionIn,
-    ComposeIn,
     FitIn,
     ProfileIn,
     RevisionIn,

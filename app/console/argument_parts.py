@@ -61,7 +61,6 @@ class Parser(argparse.ArgumentParser):
 _EXAMPLES = {
     "optimize": "examples/kv-staging.json --current 512KiB",
     "fit": "examples/local-path-direct.csv --save-as local-path",
-    "compose": "--stage copy=copy.csv --stage wire=wire.csv --save-as path",
     "measure": "memcpy --bytes 4KiB..1MiB --save-as copy",
     "verify": "path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
     "tune": "--stage memcpy --stage crc32 --current 64KiB --target ucx",

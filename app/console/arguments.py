@@ -97,7 +97,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
     _add_optimize(parser)
     _add_fit(parser)
-    _add_compose(parser)
     _add_measure(parser)
     _add_verify(parser)
     _add_tune(parser)
@@ -211,50 +210,6 @@ def _add_fit(commands: Root) -> None:
         metavar="SIZES",
         help="with shape narrowed: the message; with --test: of each file, in their order",
     )
-
-
-def _add_compose(commands: Root) -> None:
-    parser = add(commands, "compose", "make a pipeline of stages that were measured each by itself")
-    parser.add_argument(
-        "--stage",
-        dest="stages",
-        action="append",
-        required=True,
-        metavar="NAME=FILE[,FILE]",
-        help="a stage and the files that time it; repeated, in the order of the pipeline",
-    )
-    parser.add_argument(
-        "--step",
-        dest="steps",
-        action="append",
-        metavar="NAME=COLUMN",
-        help="of a stage whose file has several steps: which one; may be repeated",
-    )
-    parser.add_argument(
-        "--columns",
-        action="append",
-        metavar="NAME=COLUMNS",
-        help="of a stage whose files are tables: NAME=size=COLUMN,time=COLUMN:us; may be repeated",
-    )
-    for name, what, metavar in (
-        ("test", "do not name their test", "NAME=TEST"),
-        ("run", "have several runs", "NAME=NUMBER"),
-        ("where", "have several conditions", "NAME=CONDITION=VALUE"),
-    ):
-        parser.add_argument(
-            f"--{name}",
-            action="append",
-            metavar=metavar,
-            help=f"of a stage whose files {what}: {metavar}; may be repeated",
-        )
-    parser.add_argument(
-        "--processor",
-        dest="processors",
-        action="append",
-        metavar="NAME=STAGE,STAGE",
-        help="stages that share a processor or an engine; may be repeated",
-    )
-    _add_fitting(parser, [FitShape.RANGES, FitShape.LINE])
 
 
 def _add_measure(commands: Root) -> None:

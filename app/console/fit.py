@@ -1,12 +1,10 @@
-"""sluice fit, of one file, several, folders or standard input, together or each for itself, and
-sluice compose, of stages with files of their own.
-"""
+"""sluice fit, of one file, several, folders or standard input, together or each for itself."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,13 +32,12 @@ from domain.measurement import TraceKind
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace, SavedFit
     from app.questions.question import LoadedTrace
-    from domain.fit import ComposedStage
     from domain.profile import HardwareProfile
     from models.records import FitRequest
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class NamedFile:
     """A file that was named, or found in a folder that was."""
 
     name: str
@@ -51,12 +48,12 @@ class _File:
 def fit(arguments: argparse.Namespace, output: Output) -> int:
     """Fit, store and draw where asked to, and print the fit or the fits."""
     request = _fit_request(arguments)
-    _check_targets(arguments, arguments.sources)
+    check_targets(arguments, arguments.sources)
     settings = Settings.from_environment()
     files = tuple(_ran(files_of(arguments.sources), arguments))
     if arguments.separately:
         return _fit_each(files, request, settings, output)
-    return _fit_together(files, arguments, request, settings, output)
+    return fit_together(files, arguments, request, settings, output)
 
 
 def fit_named(names: Sequence[str], arguments: argparse.Namespace, output: Output) -> int:
@@ -64,19 +61,8 @@ def fit_named(names: Sequence[str], arguments: argparse.Namespace, output: Outpu
     from models.records import FitRequest
 
     request = FitRequest(kinds=(None,) * len(names))
-    files = tuple(_File(name, is_named=True) for name in names)
-    return _fit_together(files, arguments, request, Settings.from_environment(), output)
-
-
-def compose(arguments: argparse.Namespace, output: Output) -> int:
-    """Fit every stage to its own files, and store, draw and print the pipeline of all."""
-    from app.schemas.fit_requests import parse_composed
-
-    stages = [parse_composed(text, "stage") for text in arguments.stages]
-    files = tuple(_File(file, is_named=True) for _, names in stages for file in names)
-    request = _request(arguments, composed=_composed(stages, arguments))
-    _check_targets(arguments, [file.name for file in files])
-    return _fit_together(files, arguments, request, Settings.from_environment(), output)
+    files = tuple(NamedFile(name, is_named=True) for name in names)
+    return fit_together(files, arguments, request, Settings.from_environment(), output)
 
 
 def fit_stages(
@@ -87,7 +73,7 @@ def fit_stages(
     from models.records import FitRequest
 
     options = FitOptions(composed=tuple(ComposedStage(name, 1) for name, _ in files))
-    named = tuple(_File(file, is_named=True) for _, file in files)
+    named = tuple(NamedFile(file, is_named=True) for _, file in files)
     fitted = _fit(named, FitRequest(options, kinds=(None,)), settings, output)
     assert fitted is not None  # named files are refused, and never left out
     saved = _save(fitted, save_as, settings)
@@ -95,13 +81,14 @@ def fit_stages(
     return saved.profile
 
 
-def _fit_together(
-    files: Sequence[_File],
+def fit_together(
+    files: Sequence[NamedFile],
     arguments: argparse.Namespace,
     request: FitRequest,
     settings: Settings,
     output: Output,
 ) -> int:
+    """Fit the files, store and draw the fit where the arguments say so, and print it."""
     wants_plot = arguments.plot is not None
     fitted = _fit(files, request, settings, output, wants_plot=wants_plot)
     if fitted is None:
@@ -116,7 +103,7 @@ def _fit_together(
 
 
 def _fit_each(
-    files: Sequence[_File], request: FitRequest, settings: Settings, output: Output
+    files: Sequence[NamedFile], request: FitRequest, settings: Settings, output: Output
 ) -> int:
     """Return a fit for every file; a refusal of one of them does not keep the others back."""
     codes = []
@@ -191,58 +178,8 @@ def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:
     return FitRequest(options, kinds=(kind,))
 
 
-def _composed(
-    stages: Sequence[tuple[str, tuple[str, ...]]], arguments: argparse.Namespace
-) -> tuple[ComposedStage, ...]:
-    """Return the stages with their steps and processors. Raises InvalidInput."""
-    from app.schemas.fit_requests import parse_composed
-    from domain.fit import ComposedStage
-
-    steps = dict(parse_composed(text, "step") for text in arguments.steps or ())
-    columns = dict(parse_composed(text, "columns") for text in arguments.columns or ())
-    processors = [parse_composed(text, "processor") for text in arguments.processors or ()]
-    shared = {stage: processor for processor, on_it in processors for stage in on_it}
-    names = [name for name, _ in stages]
-    said = {
-        field: dict(parse_composed(text, field) for text in getattr(arguments, field) or ())
-        for field in ("test", "run", "where")
-    }
-    given_by_field: dict[str, Mapping[str, Any]] = {
-        "step": steps,
-        "columns": columns,
-        "processor": shared,
-        **said,
-    }
-    for field, given in given_by_field.items():
-        unknown = next((name for name in given if name not in names), None)
-        if unknown is not None:
-            raise InvalidInput(
-                f"there is no stage {unknown}; expected one of {', '.join(names)}", field=field
-            )
-    return tuple(
-        ComposedStage(
-            name,
-            len(files),
-            ",".join(steps[name]) if name in steps else None,
-            shared.get(name),
-            ",".join(columns[name]) if name in columns else None,
-            _choice(
-                {field: ",".join(given[name]) for field, given in said.items() if name in given}
-            ),
-        )
-        for name, files in stages
-    )
-
-
-def _choice(said: Mapping[str, str]) -> RowChoice:
-    """Return which rows of a stage's files are taken. Raises InvalidInput."""
-    run = said.get("run")
-    if run is not None and not (run.isascii() and run.isdigit() and len(run) < 6):
-        raise InvalidInput("expected the number of a run, as NAME=2", field="run")
-    return RowChoice(said.get("test"), None if run is None else int(run), said.get("where"))
-
-
-def _check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> None:
+def check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> None:
+    """Check that a fit can be stored and drawn where that is asked for. Raises InvalidInput."""
     from app.questions.question import check_save_as
 
     if getattr(arguments, "separately", False) and (arguments.save_as or arguments.plot):
@@ -258,13 +195,13 @@ def _check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> Non
         raise InvalidInput("expected - only once", field="source")
 
 
-def files_of(names: Sequence[str]) -> Iterator[_File]:
+def files_of(names: Sequence[str]) -> Iterator[NamedFile]:
     """Yield the files named; for a folder the regular files in it, by name."""
     for name in names:
         if not name:
             raise InvalidInput("expected the name of a file", field="source")
         if name == STANDARD_INPUT or not Path(name).is_dir():
-            yield _File(name, is_named=True)
+            yield NamedFile(name, is_named=True)
             continue
         try:
             inside = sorted(path for path in Path(name).iterdir() if path.is_file())
@@ -273,10 +210,10 @@ def files_of(names: Sequence[str]) -> Iterator[_File]:
             raise InvalidInput(f"{quoted(name)}: {reason}", field="source") from None
         if not inside:
             raise InvalidInput(f"{quoted(name)}: there is no file in this folder", field="source")
-        yield from (_File(str(path), is_named=False) for path in inside)
+        yield from (NamedFile(str(path), is_named=False) for path in inside)
 
 
-def _ran(files: Iterable[_File], arguments: argparse.Namespace) -> Iterator[_File]:
+def _ran(files: Iterable[NamedFile], arguments: argparse.Namespace) -> Iterator[NamedFile]:
     """Yield the files with the commands of ucx_perftest that they are of, where those are said."""
     found, test, sizes = tuple(files), arguments.test, arguments.message_bytes
     if test is None or sizes is None:
@@ -299,7 +236,7 @@ def _ran(files: Iterable[_File], arguments: argparse.Namespace) -> Iterator[_Fil
 
 
 def _fit(
-    files: Sequence[_File],
+    files: Sequence[NamedFile],
     request: FitRequest,
     settings: Settings,
     output: Output,
@@ -331,8 +268,8 @@ def _fit(
 
 
 def _held(
-    files: Sequence[_File], settings: Settings, output: Output
-) -> Iterator[tuple[_File, LoadedTrace]]:
+    files: Sequence[NamedFile], settings: Settings, output: Output
+) -> Iterator[tuple[NamedFile, LoadedTrace]]:
     """Return the contents of the files."""
     from app.questions.question import LoadedTrace
 

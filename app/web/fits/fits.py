@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, TypeVar
-from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 from pydantic import Field
@@ -17,34 +15,27 @@ from app.http.bodies import arriving_trace, asked_traces, media_type
 from app.http.dependencies import client_of, own_router, service_of, trace_rules
 from app.plots.fit_svg import render_fit_svg
 from app.questions.fits import (
-    MeasuredStage,
-    ReadableWork,
     get_fit,
-    list_measured_stages,
-    measured_stage,
     name_fit,
     utf8,
 )
 from app.questions.question import LoadedTrace
-from app.questions.source import ReadFiles, Stored
 from app.schemas.queries import FitQuery
 from app.ui.pages import is_htmx, moved, page, says_refusals
-from app.web.fits.refits import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
+from app.web.fits.refits import FitChanges, asked_again, fit_again, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
-from app.web.forms import FORM, InvalidForm, asked_of, change_of, move_row, read_form
+from app.web.fitted import fit_and_store, with_message
+from app.web.forms import FORM, InvalidForm, asked_of, read_form
 from app.web.jobs.jobs import answer_address
-from app.web.workbench.choices import METHODS, SHAPES
 from app.web.workbench.state import InputSource, InputState
-from contract.limits import MAX_NAME_LENGTH, MAX_STAGES
-from domain.errors import InvalidInput, Overloaded, SluiceError
-from domain.fit import ComposedStage, FitMethod, FitOptions, FitShape
-from domain.measurement import TraceKind
-from domain.profile import ProfileReference, check_profile_name
+from domain.errors import InvalidInput, SluiceError
+from domain.fit import FitMethod, FitShape
+from domain.profile import check_profile_name
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from models.records import FitRecord, FitRequest
 
 if TYPE_CHECKING:
-    from models.session import Store
+    pass
 
 router = own_router(include_in_schema=False)
 DEFAULT_MESSAGE = "64 KiB"
@@ -205,258 +196,10 @@ async def save(request: Request, fit_id: str) -> Response:
         return await _mistaken(request, fit_id, refusal, {"name": name}, name=name)
 
 
-# --- pipelines of stages that were measured each by itself ----------------------------------------
-
-
-COMPOSE = "/ui/compose"
-_COLUMNS = ("name", "trace", "stored", "step", "processor")
-_NEW_ROWS = 2
-_OFFERED_PROFILES = 50
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredRow:
-    """One stage as it was filled in: `trace` is the text of its measurements, and `stored` a stage
-    of a stored profile in its place, as profile/stage.
-    """
-
-    name: str = ""
-    trace: str = ""
-    stored: str = ""
-    step: str = ""
-    processor: str = ""
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether nothing was filled in."""
-        return not any(getattr(self, name) for name in _COLUMNS)
-
-    @property
-    def source(self) -> str:
-        """The field that its measurements are from."""
-        return "stored" if self.stored and not self.trace.strip() else "trace"
-
-
-@dataclass(frozen=True, slots=True)
-class ComposeForm:
-    """What templates/compose.html is given.
-
-    `mistakes` is by field and row, "" for all of it; `unread` has more to say of files of some.
-    """
-
-    rows: tuple[MeasuredRow, ...] = (MeasuredRow(),) * _NEW_ROWS
-    method: str = METHODS[0][0]
-    shape: str = SHAPES[0][0]
-    mistakes: Mapping[str, str] = field(default_factory=dict)
-    unread: Mapping[str, Unread] = field(default_factory=dict)
-    methods = METHODS
-    shapes = SHAPES
-
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[str, str]]) -> ComposeForm:
-        """Return the form as it was sent; one row more than there may be stages is kept."""
-        given: dict[str, list[str]] = {}
-        for name, value in pairs:
-            given.setdefault(name, []).append(value)
-        columns = [given.get(name, []) for name in _COLUMNS]
-        lines = list(zip_longest(*columns, fillvalue=""))[: MAX_STAGES + 1]
-        rows = tuple(
-            MeasuredRow(
-                *(
-                    text.replace("\r\n", "\n") if name == "trace" else text.strip()
-                    for name, text in zip(_COLUMNS, line, strict=True)
-                )
-            )
-            for line in lines
-        )
-        method, shape = (given.get(name, [""])[-1] for name in ("method", "shape"))
-        return cls(rows or (MeasuredRow(),), method, shape)
-
-    def changed(self, change: str) -> ComposeForm:
-        """Return the form with its rows changed, for browsers that run no script."""
-        rows = list(self.rows)
-        verb, _, number = change.partition(".")
-        if verb == "add":
-            rows.append(MeasuredRow())
-        elif verb == "reverse":
-            rows.reverse()
-        elif int(number) < len(rows):
-            move_row(rows, int(number), verb)
-        return replace(self, rows=tuple(rows[: MAX_STAGES + 1]) or (MeasuredRow(),))
-
-    @property
-    def filled(self) -> list[tuple[int, MeasuredRow]]:
-        """The rows that are stages, with their places."""
-        return [(place, row) for place, row in enumerate(self.rows) if not row.is_blank]
-
-    @property
-    def first_mistake(self) -> str:
-        """The first field that is wrong, from above; "" where none is."""
-        fields = (f"{name}-{row}" for row in range(len(self.rows)) for name in _COLUMNS)
-        return next((name for name in fields if name in self.mistakes), "")
-
-
-class _RowMistakes(Exception):
-    """Rows that are no stages; what is wrong, as ComposeForm has it."""
-
-    def __init__(self, mistakes: Mapping[str, str], unread: Mapping[str, Unread]) -> None:
-        super().__init__("rows hold mistakes")
-        self.mistakes, self.unread = mistakes, unread
-
-
-@router.get(COMPOSE)
-@says_refusals
-async def composition(request: Request) -> Response:
-    """Show the form of a pipeline whose stages were measured each by itself."""
-    return await _compose_page(request, ComposeForm())
-
-
-@router.post(COMPOSE)
-@says_refusals
-async def composed(request: Request) -> Response:
-    """Fit each stage by its own files and go to the fit of all, or show which row is wrong."""
-    pairs = await read_form(request)
-    form = ComposeForm.of(pairs)
-    if change := change_of(pairs):
-        return await _compose_page(request, form.changed(change))
-    service = service_of(request)
-    try:
-        asked = await service.with_files(
-            lambda files: service.call(lambda: _composition(service.context.store, form, files)),
-            client_of(request),
-        )
-        address = await fit_and_store(request, *asked)
-    except _RowMistakes as refusal:
-        form = replace(form, mistakes=refusal.mistakes, unread=refusal.unread)
-    except SluiceError as refusal:
-        if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
-            raise
-        form = replace(form, mistakes={_row_of(form, refusal): refusal.detail})
-    else:
-        return moved(request, address)
-    return await _compose_page(request, form, status=422)
-
-
-async def _compose_page(request: Request, form: ComposeForm, *, status: int = 200) -> Response:
-    service = service_of(request)
-    offered = await service.call(lambda: _offered_stages(service.context.store))
-    return page(
-        request, "compose.html", status=status, section="Workbench", form=form, offered=offered
-    )
-
-
-def _offered_stages(store: Store) -> list[str]:
-    """The stages of fitted profiles, each as profile@revision/stage."""
-    found = list_measured_stages(store, limit=_OFFERED_PROFILES)
-    return [f"{one.name}@{one.revision}/{name}" for one, name in found]
-
-
-def _composition(
-    store: Store, form: ComposeForm, files: ReadFiles
-) -> tuple[list[LoadedTrace], FitRequest]:
-    """Return the files of all stages and how to fit them. Raises _RowMistakes, InvalidInput, and
-    ReadElsewhere where a worker has to look at a file first.
-    """
-    if not form.filled:
-        raise _RowMistakes({"": "expected the measurements of one stage at least"}, {})
-    stages, traces, kinds, excluded = [], list[LoadedTrace](), list[TraceKind | None](), []
-    mistakes, unread = dict[str, str](), dict[str, Unread]()
-    for place, row in form.filled:
-        mistakes |= {f"{name}-{place}": words for name, words in _wrong_names(row)}
-        try:
-            found = _measured(store, row, files)
-        except SluiceError as refusal:
-            if kind_of(refusal.code).status >= 500:
-                raise
-            mistakes[f"{row.source}-{place}"] = refusal.detail
-            if isinstance(refusal, UnreadableRows | UnrecognisedTrace):
-                unread[f"{row.source}-{place}"] = refusal
-            continue
-        if not mistakes:
-            step, processor = row.step or found.step, row.processor or None
-            count, columns, choice = len(found.traces), found.columns, found.choice
-            stages.append(ComposedStage(row.name, count, step, processor, columns, choice))
-            traces += found.traces
-            kinds += found.kinds
-            excluded += [replace(sample, stage=row.name) for sample in found.excluded]
-    names = [row.name for _, row in form.filled]
-    for place, row in form.filled:
-        if row.name and names.count(row.name) > 1:
-            mistakes.setdefault(f"name-{place}", "another stage has this name")
-    if mistakes:
-        raise _RowMistakes(mistakes, unread)
-    options = FitOptions(
-        _chosen(FitMethod, form.method),
-        _chosen(FitShape, form.shape, of=(FitShape.RANGES, FitShape.LINE)),
-        excluded=tuple(excluded),
-        composed=tuple(stages),
-    )
-    return traces, FitRequest(options, kinds=tuple(kinds))
-
-
-def _wrong_names(row: MeasuredRow) -> Iterator[tuple[str, str]]:
-    """Yield fields of a row that hold no name, and what is wrong with them."""
-    if not row.name:
-        yield "name", "expected a name of the stage"
-    for name in ("name", "step", "processor"):
-        if len(getattr(row, name)) > MAX_NAME_LENGTH:
-            yield name, f"expected at most {MAX_NAME_LENGTH} characters"
-
-
-def _measured(store: Store, row: MeasuredRow, files: ReadFiles) -> MeasuredStage:
-    """Return the files of a row. Raises InvalidInput, NotFound and UnreadableTrace."""
-    if not row.trace.strip() and not row.stored:
-        raise InvalidInput("expected measurements: paste or drop a file, or name a stored stage")
-    if row.trace.strip() and row.stored:
-        raise InvalidInput("expected either measurements or a stored stage, not both")
-    if row.stored:
-        reference, slash, name = row.stored.partition("/")
-        if not slash or not name:
-            raise InvalidInput("expected a stored stage as profile/stage, such as local-copy/copy")
-        return measured_stage(store, ProfileReference.parse(reference), name)
-    trace = LoadedTrace.of(utf8(row.trace))
-    # So that a file that is no measurement is said at its row.
-    if (refusal := Stored.of_store(store, files).read(ReadableWork(trace.content()))) is not None:
-        raise refusal
-    return MeasuredStage((trace,), (None,))
-
-
-def _chosen(kind: type[Chosen], text: str, *, of: tuple[Chosen, ...] = ()) -> Chosen:
-    """Return the choice of this text, the first one for any other."""
-    offered = of or tuple(kind)
-    return next((one for one in offered if one == text), offered[0])
-
-
-def _row_of(form: ComposeForm, refusal: SluiceError) -> str:
-    """Return the field of the row that a fit refuses, "" for none.
-
-    Its detail begins with the stage's name, or with those of the stages of one processor.
-    """
-    named = [
-        (len(row.name), f"{row.source}-{place}")
-        for place, row in form.filled
-        if refusal.detail.startswith(f"stage {row.name}: ")
-    ] or [
-        (len(row.name), f"processor-{place}")
-        for place, row in form.filled
-        if row.processor and refusal.detail.startswith(f"{row.name} and ")
-    ]
-    return max(named)[1] if named else ""
-
-
 async def stored_fit(request: Request, fit_id: str) -> FitRecord:
     """Return the stored fit. Raises NotFound."""
     service = service_of(request)
     return await service.call(lambda: get_fit(service.context.store, fit_id))
-
-
-def with_message(message: str, current: str = "", *, before: str = "") -> str:
-    """Return the query of a fit's address: the message, the setting in use, and the fit that it was
-    made from.
-    """
-    given = {"bytes": message, "current": current, "before": before}
-    kept = {name: value for name, value in given.items() if value}
-    return f"?{urlencode(kept)}" if kept else ""
 
 
 async def _page(

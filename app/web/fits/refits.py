@@ -9,20 +9,15 @@ from typing import TypeVar
 
 from fastapi import Request
 
-from app.errors import kind_of
-from app.http.dependencies import client_of, service_of
-from app.operations.fits import FitTraces
-from app.questions.fits import FittedTrace, get_trace, keep_fit, keep_given, known_kind, utf8
-from app.questions.question import GivenFit, LoadedTrace
-from app.schemas.fit_documents import may_be_fit, read_fit
+from app.http.dependencies import service_of
+from app.questions.fits import get_trace
+from app.questions.question import LoadedTrace
 from app.text.notices import MEANINGS, named, notice_items
-from app.web.forms import InvalidForm
-from app.web.workbench.choices import METHODS, SAID, SHAPES, as_said, run_of, said_of
-from app.web.workbench.request import request_of
-from app.web.workbench.state import InputState
+from app.web.fitted import fitted_now
+from app.web.workbench.choices import SAID, as_said, said_of
+from contract.fit_options import METHODS, SHAPES
 from contract.limits import MAX_NAME_LENGTH
-from domain.conditions import RowChoice
-from domain.errors import InvalidInput, Overloaded, SluiceError
+from domain.errors import InvalidInput
 from domain.fit import (
     Combine,
     ExcludedSample,
@@ -34,7 +29,6 @@ from domain.fit import (
     TraceFit,
 )
 from domain.measurement import TraceKind
-from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.units import format_bytes
 from models.packing import PackedTrace
 from models.records import FitRecord, FitRequest
@@ -226,40 +220,7 @@ def _differing(these: dict[str, list[str]], those: dict[str, list[str]]) -> Iter
         yield f"{named(only)}: {title}" if any(only) else title
 
 
-# --- fits that pages make: stored without a profile, so that each has an address ------------------
-
-
-_OF_THE_TRACE = (
-    *("trace", "kind", "columns", "test", "run", "where", "stages_overlap", "current"),
-)
-
-
-async def fit_and_store(request: Request, traces: Sequence[LoadedTrace], asked: FitRequest) -> str:
-    """Fit and store; return the fit's address. A fit in the place of the file is stored as it is.
-
-    Raises what `Service.fit` does, and `read_fit`.
-    """
-    service = service_of(request)
-    limit = service.context.settings.max_body_bytes
-    given = await service.call(lambda: _given(traces, limit))
-    fitted = None if given is not None else await _fitted(request, traces, asked)
-
-    def keep() -> str:
-        with service.context.store.unit_of_work() as unit:
-            if given is not None:
-                return keep_given(unit, given)
-            assert fitted is not None
-            return keep_fit(unit, fitted)
-
-    return f"/ui/fits/{await service.write(keep)}"
-
-
-def _given(traces: Sequence[LoadedTrace], limit: int) -> GivenFit | None:
-    """The fit that the one file is; None where it is measurements."""
-    if len(traces) != 1 or traces[0].content_bytes > limit:
-        return None
-    content = traces[0].content()
-    return read_fit(content) if may_be_fit(content) else None
+# --- fitted again ---------------------------------------------------------------------------------
 
 
 async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> str:
@@ -269,21 +230,13 @@ async def fit_again(request: Request, record: FitRecord, wanted: FitRequest) -> 
     """
     service = service_of(request)
     traces = await stored_traces(request, record)
-    fitted = await _fitted(request, traces, wanted)
+    fitted = await fitted_now(request, traces, wanted)
 
     def keep() -> str:
         with service.context.store.unit_of_work() as unit:
             return unit.fits.add(record.trace_digests, fitted.fit, wanted)
 
     return f"/ui/fits/{await service.write(keep)}"
-
-
-async def _fitted(
-    request: Request, traces: Sequence[LoadedTrace], asked: FitRequest
-) -> FittedTrace:
-    service = service_of(request)
-    operation = FitTraces(tuple(traces), asked, service.context.settings.max_fragments)
-    return operation.fitted(await service.fit(operation, client_of(request)))
 
 
 async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrace, ...]:
@@ -298,42 +251,6 @@ async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrac
     return tuple(
         LoadedTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
     )
-
-
-async def fit_of_entry(request: Request, entry: InputState) -> str:
-    """Fit and store what was pasted into the panel. Raises InvalidForm where that is wrong."""
-    read = request_of(entry)
-    wrong = {name: words for name, words in read.mistakes.items() if name in _OF_THE_TRACE}
-    if wrong:
-        raise InvalidForm(entry.with_mistakes(wrong))
-    try:
-        trace = LoadedTrace.of(utf8(entry.trace))
-        return await fit_and_store(request, (trace,), fit_request_of(entry))
-    except SluiceError as refusal:
-        if isinstance(refusal, Overloaded) or kind_of(refusal.code).status >= 500:
-            raise
-        place = refusal.field if refusal.field in _OF_THE_TRACE else "trace"
-        assert place is not None
-        marked = entry.with_mistakes({place: refusal.detail})
-        unread = refusal if isinstance(refusal, UnrecognisedTrace | UnreadableRows) else None
-        raise InvalidForm(replace(marked, unread=unread)) from None
-
-
-def fit_request_of(entry: InputState) -> FitRequest:
-    """Return how to fit, with the default method for an unknown one. Raises UnreadableTrace, and
-    InvalidInput for what does not go together.
-    """
-    method = entry.method if entry.method in tuple(FitMethod) else FitMethod.ROBUST
-    shape = entry.shape if entry.shape == FitShape.LINE else FitShape.RANGES
-    options = FitOptions(
-        FitMethod(method),
-        FitShape(shape),
-        columns=entry.columns or None,
-        choice=RowChoice(entry.test or None, run_of(entry.run), entry.where or None),
-        several_at_once=said_of(entry.several_at_once),
-        stages_overlap=said_of(entry.stages_overlap),
-    )
-    return FitRequest(options, None, (known_kind(entry.kind or None),))
 
 
 # --- the form that fits again ---------------------------------------------------------------------

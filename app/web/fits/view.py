@@ -12,7 +12,8 @@ from app.questions.question import LoadedTrace
 from app.text.notices import NoticeItem, notice_items
 from app.text.numbers import format_count, format_figure, format_signed_percent
 from app.text.units import format_given_time, format_time
-from app.web.fits.refits import AgainForm, again_form, fit_and_store, fitted_stages, stored_traces
+from app.web.fits.refits import AgainForm, again_form, fitted_stages, stored_traces
+from app.web.fitted import fit_and_store
 from domain.errors import MeasurementMissing
 from domain.fit import ExcludedSample, FitOptions, LineFit, StageFit, TraceFit, Verdict
 from domain.fit_plot import FitPlot, PlotPoints, PlotRole, SignaturePlot, StagePlot

@@ -16,12 +16,12 @@ from app.questions.transfers import TransfersQuestion, TransfersWork
 from app.schemas.transfers import transfer_facts, transfers_out
 from app.ui.pages import moved, page, says_refusals
 from app.web.answers.answers import answer_page
-from app.web.fits.fits import with_message
-from app.web.fits.refits import fit_of_entry
+from app.web.fitted import with_message
 from app.web.forms import InvalidForm, asked_of, change_of, changed, read_form
 from app.web.jobs.jobs import answer_address, operation_of, quick_answer
 from app.web.workbench.choices import FIRST_EXAMPLE, FIRST_RELATIVE, kept_of
 from app.web.workbench.panel import panel_page
+from app.web.workbench.pasted import fit_of_entry
 from app.web.workbench.request import request_of, transfers_asked
 from app.web.workbench.state import InputSource, InputState
 from contract.limits import MAX_ASKED_ROWS

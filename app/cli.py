@@ -122,10 +122,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
             "restore": serving.restore,
         }
         return upkeep[arguments.command](arguments, output)
-    if arguments.command == "fit":
-        from app.console.fit import fit
-
-        return fit(arguments, output)
     if arguments.command == "measure":
         from app.console.measure import measure
         from app.console.running import ended_by_signals

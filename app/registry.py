@@ -53,6 +53,12 @@ VERBS = {
             part="Workbench",
         ),
         Verb(
+            "fit",
+            summary="estimate each stage's overhead and per-byte cost from a trace",
+            example="examples/local-path-direct.csv --save-as local-path",
+            section="Measure",
+        ),
+        Verb(
             "compose",
             summary="make a pipeline of stages that were measured each by itself",
             example="--stage copy=copy.csv --stage wire=wire.csv --save-as path",
@@ -157,7 +163,7 @@ VERBS = {
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("optimize",),
-        "Measure": ("measure", "sweep", "fit", "verify", "tune"),
+        "Measure": ("measure", "sweep", "verify", "tune"),
         "Use": ("open",),
         "Stored": ("profiles", "answers"),
         "Serve": ("serve", "jobs", "keys", "changes", "demo"),

@@ -18,7 +18,6 @@ from contract.answers import DescriptionIn, OptimizationsOut
 from contract.changes import ChangesOut
 from contract.compare import ExplanationOut
 from contract.declare import Input, Output
-from contract.fit import FitIn, FitOut, FitPlotOut
 from contract.jobs import AnyJobOut
 from contract.keys import KeyIn, KeyOut, KeysOut, NewKeyOut, RotationIn
 from contract.optimize import AnyOptimizeOut, OptimizeIn
@@ -39,7 +38,6 @@ _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[Input], ...] = (
     OptimizeIn,
     DescriptionIn,
-    FitIn,
     ProfileIn,
     RevisionIn,
     CurrentIn,
@@ -53,8 +51,6 @@ _OUTPUTS: tuple[type[Output], ...] = (
     *get_args(AnyOptimizeOut),
     OptimizationsOut,
     ExplanationOut,
-    FitOut,
-    FitPlotOut,
     ProfileOut,
     ProfilesOut,
     RevisionsOut,

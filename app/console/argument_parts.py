@@ -60,7 +60,6 @@ class Parser(argparse.ArgumentParser):
 # What follows each command in its example; files of examples are there in a checkout.
 _EXAMPLES = {
     "optimize": "examples/kv-staging.json --current 512KiB",
-    "fit": "examples/local-path-direct.csv --save-as local-path",
     "measure": "memcpy --bytes 4KiB..1MiB --save-as copy",
     "verify": "path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
     "tune": "--stage memcpy --stage crc32 --current 64KiB --target ucx",

@@ -11,7 +11,6 @@ from app.console.argument_parts import (
     Parser,
     Root,
     add,
-    add_columns,
     add_constraints,
     add_mpi,
     add_overlap,
@@ -31,7 +30,6 @@ from app.console.paper_arguments import LAYER_VERBS, add_of_papers
 from app.console.service_arguments import add_served
 from app.console.stored_arguments import add_stored
 from app.registry import VERBS
-from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
 from domain.solution import Strategy
 
@@ -96,7 +94,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
     _add_optimize(parser)
-    _add_fit(parser)
     _add_measure(parser)
     _add_verify(parser)
     _add_tune(parser)
@@ -170,46 +167,6 @@ def _add_solving(parser: Parser) -> None:
         help="gap to the optimum of this model that suffices (1e-6)",
     )
     parser.add_argument("--time-limit", type=number, metavar="SECONDS", help="default 10")
-
-
-def _add_fit(commands: Root) -> None:
-    parser = add(commands, "fit", "estimate each stage's overhead and per-byte cost from a trace")
-    parser.add_argument(
-        "sources",
-        metavar="FILE",
-        nargs="+",
-        help="trace, folder of traces, or -; several are measurements of one pipeline",
-    )
-    parser.add_argument(
-        "--separately", action="store_true", help="fit each file for itself, not all together"
-    )
-    _add_fitting(parser, [*FitShape])
-    parser.add_argument(
-        "--as-stage",
-        "--stage",
-        metavar="NAME",
-        help="times of whole messages are those of this one stage",
-    )
-    add_columns(parser)
-    parser.add_argument(
-        "--uncut",
-        action="store_true",
-        help="nothing cut the messages whose latencies were measured: no library pipelines inside",
-    )
-    add_overlap(parser)
-    add_rows(parser)
-    parser.add_argument(
-        "--group",
-        action="append",
-        metavar="GROUP",
-        help="name:overlap:step,step or name:sequence:step,step; may be repeated",
-    )
-    parser.add_argument(
-        "--message-bytes",
-        type=sizes,
-        metavar="SIZES",
-        help="with shape narrowed: the message; with --test: of each file, in their order",
-    )
 
 
 def _add_measure(commands: Root) -> None:
@@ -345,30 +302,3 @@ def _add_sweep(commands: Root) -> None:
     parser.add_argument(
         "--continue", dest="continued", metavar="FILE", help="go on from the runs of this file"
     )
-
-
-def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
-    parser.add_argument(
-        "--kind", choices=[*TraceKind], metavar="KIND", help="what was measured: " + _KINDS
-    )
-    parser.add_argument(
-        "--method",
-        choices=[*FitMethod],
-        metavar="NAME",
-        help="robust (default), weighted or ordinary",
-    )
-    parser.add_argument(
-        "--shape",
-        choices=shapes,
-        metavar="NAME",
-        help=f"one of {', '.join(shapes)} (default ranges)",
-    )
-    parser.add_argument("--max-ranges", type=whole, metavar="COUNT", help="most a stage (12)")
-    parser.add_argument(
-        "--exclude",
-        action="append",
-        metavar="SAMPLE",
-        help="bytes:µs:stage, a sample to leave out; may be repeated",
-    )
-    parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")
-    parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")

@@ -1,33 +1,27 @@
-"""sluice fit, of one file, several, folders or standard input, together or each for itself."""
+"""Files of measurements that a command fits: read, fitted together, stored, drawn, printed."""
 
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.console.commands import opened_store
 from app.console.files import (
     STANDARD_INPUT,
     check_plot_file,
     read_trace,
-    said_of_overlap,
-    said_of_rows,
     write_plot,
 )
 from app.console.reports import fit_parts
 from app.console.running import run_operation, working_line
-from app.errors import exit_code
 from app.settings import Settings
 from app.text.units import printable, quoted
 from app.ui.terminal import Output
-from domain.conditions import RowChoice, named_test
-from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
-from domain.measurement import TraceKind
+from domain.errors import InvalidInput, SluiceError, UnreadableTrace
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace, SavedFit
@@ -43,17 +37,6 @@ class NamedFile:
     name: str
     is_named: bool
     ran: str = ""  # the commands whose tables it has, where the user says them
-
-
-def fit(arguments: argparse.Namespace, output: Output) -> int:
-    """Fit, store and draw where asked to, and print the fit or the fits."""
-    request = _fit_request(arguments)
-    check_targets(arguments, arguments.sources)
-    settings = Settings.from_environment()
-    files = tuple(_ran(files_of(arguments.sources), arguments))
-    if arguments.separately:
-        return _fit_each(files, request, settings, output)
-    return fit_together(files, arguments, request, settings, output)
 
 
 def fit_named(names: Sequence[str], arguments: argparse.Namespace, output: Output) -> int:
@@ -74,7 +57,7 @@ def fit_stages(
 
     options = FitOptions(composed=tuple(ComposedStage(name, 1) for name, _ in files))
     named = tuple(NamedFile(file, is_named=True) for _, file in files)
-    fitted = _fit(named, FitRequest(options, kinds=(None,)), settings, output)
+    fitted = fit_files(named, FitRequest(options, kinds=(None,)), settings, output)
     assert fitted is not None  # named files are refused, and never left out
     saved = _save(fitted, save_as, settings)
     assert saved is not None
@@ -90,103 +73,22 @@ def fit_together(
 ) -> int:
     """Fit the files, store and draw the fit where the arguments say so, and print it."""
     wants_plot = arguments.plot is not None
-    fitted = _fit(files, request, settings, output, wants_plot=wants_plot)
+    fitted = fit_files(files, request, settings, output, wants_plot=wants_plot)
     if fitted is None:
         raise UnreadableTrace("no file in the folder is recognised", field="source")
     if fitted.plot is not None:
         write_plot(arguments.plot, fitted.fit, fitted.plot)
     saved = _save(fitted, arguments.save_as, settings)
-    _show(fitted, saved, output)
+    show_fit(fitted, saved, output)
     if not output.wants_json and arguments.plot is not None:
         output.parts([f"plot written to {printable(arguments.plot)}"])
     return 0
-
-
-def _fit_each(
-    files: Sequence[NamedFile], request: FitRequest, settings: Settings, output: Output
-) -> int:
-    """Return a fit for every file; a refusal of one of them does not keep the others back."""
-    codes = []
-    for file in files:
-        try:
-            fitted = _fit((file,), request, settings, output)
-            if fitted is not None:
-                _show_named(file.name, fitted, output)
-                codes.append(0)
-        except SluiceError as refusal:
-            refusal.detail = f"{quoted(file.name)}: {refusal.detail}"
-            output.error(refusal)
-            codes.append(exit_code(refusal))
-    if not codes:
-        raise UnreadableTrace("no file in the folder is recognised", field="source")
-    return next((code for code in codes if code), 0)
-
-
-# --- the request ----------------------------------------------------------------------------------
-
-
-def _fit_request(arguments: argparse.Namespace) -> FitRequest:
-    """Return how to fit, by the same rules as in the service. Raises InvalidInput."""
-    from app.questions.fits import check_request
-    from app.schemas.fit_requests import parse_group
-
-    groups = tuple(map(parse_group, arguments.group or ()))
-    said = said_of_rows(arguments)
-    if arguments.message_bytes is None and said["test"] is None:
-        said["test"] = _test_in_names(arguments.sources)
-    if arguments.message_bytes is not None:
-        said["test"] = None  # the command of ucx_perftest says it
-    request = _request(
-        arguments,
-        groups=groups,
-        as_stage=arguments.as_stage,
-        columns=arguments.columns,
-        total_is_uncut=arguments.uncut,
-        choice=RowChoice(**said),
-        **said_of_overlap(arguments),
-    )
-    message_bytes = None
-    if arguments.test is None and arguments.message_bytes is not None:
-        message_bytes, *more = arguments.message_bytes
-        if more:
-            raise InvalidInput("expected one message without --test", field="message_bytes")
-    request = replace(request, message_bytes=message_bytes)
-    check_request(request)
-    return request
-
-
-def _test_in_names(names: Sequence[str]) -> str | None:
-    """Return the test that all of these files are called after; None for none, or several."""
-    found = {named_test(Path(name).name) for name in names}
-    return found.pop() if len(found) == 1 else None
-
-
-def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:
-    from app.schemas.fit_requests import parse_excluded
-    from contract.limits import DEFAULT_MAX_RANGES
-    from domain.fit import FitMethod, FitOptions, FitShape
-    from models.records import FitRequest
-
-    options = FitOptions(
-        method=FitMethod(arguments.method or FitMethod.ROBUST),
-        shape=FitShape(arguments.shape or FitShape.RANGES),
-        max_ranges=DEFAULT_MAX_RANGES if arguments.max_ranges is None else arguments.max_ranges,
-        excluded=tuple(map(parse_excluded, arguments.exclude or ())),
-        **more,
-    )
-    kind = None if arguments.kind is None else TraceKind(arguments.kind)
-    return FitRequest(options, kinds=(kind,))
 
 
 def check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> None:
     """Check that a fit can be stored and drawn where that is asked for. Raises InvalidInput."""
     from app.questions.question import check_save_as
 
-    if getattr(arguments, "separately", False) and (arguments.save_as or arguments.plot):
-        raise InconsistentInput(
-            "--separately makes several fits, and --save-as and --plot are for one",
-            field="save_as" if arguments.save_as else "plot",
-        )
     if arguments.save_as is not None:
         check_save_as(arguments.save_as)
     if arguments.plot is not None:
@@ -213,29 +115,7 @@ def files_of(names: Sequence[str]) -> Iterator[NamedFile]:
         yield from (NamedFile(str(path), is_named=False) for path in inside)
 
 
-def _ran(files: Iterable[NamedFile], arguments: argparse.Namespace) -> Iterator[NamedFile]:
-    """Yield the files with the commands of ucx_perftest that they are of, where those are said."""
-    found, test, sizes = tuple(files), arguments.test, arguments.message_bytes
-    if test is None or sizes is None:
-        yield from found
-        return
-    if re.fullmatch("[a-z_]{2,40}", test) is None:
-        raise InvalidInput("expected a test of ucx_perftest, as tag_lat", field="test")
-    if len(found) not in (1, len(sizes)):
-        raise InconsistentInput(
-            "expected the message size of each file in --message-bytes, or those of all tables of "
-            "the one file",
-            field="message_bytes",
-        )
-    commands = [f"$ ucx_perftest HOST -t {test} -s {size}\n" for size in sizes]
-    for place, file in enumerate(found):
-        yield replace(file, ran=commands[place] if len(found) > 1 else "".join(commands))
-
-
-# --- reading, fitting, showing --------------------------------------------------------------------
-
-
-def _fit(
+def fit_files(
     files: Sequence[NamedFile],
     request: FitRequest,
     settings: Settings,
@@ -294,7 +174,8 @@ def _save(fitted: FittedTrace, name: str | None, settings: Settings) -> SavedFit
         return save_fit(unit, fitted, name=name)
 
 
-def _show(fitted: FittedTrace, saved: SavedFit | None, output: Output) -> None:
+def show_fit(fitted: FittedTrace, saved: SavedFit | None, output: Output) -> None:
+    """Print a fit, and what it was stored as."""
     from app.schemas.base import dump_json
     from app.schemas.fits import fit_out
 
@@ -305,17 +186,3 @@ def _show(fitted: FittedTrace, saved: SavedFit | None, output: Output) -> None:
     output.parts(fit_parts(fit, width=output.out.width))
     if saved is not None:
         output.parts([f"saved as {saved.profile.name}@{saved.profile.current.number}"])
-
-
-def _show_named(name: str, fitted: FittedTrace, output: Output) -> None:
-    from app.schemas.base import dump_json
-    from app.schemas.fits import fit_out
-
-    if output.wants_json:
-        # One line a file; a name that is no text is shown as Python spells it.
-        shown = name.encode(errors="backslashreplace").decode()
-        output.document(dump_json({"source": shown, "fit": fit_out(fitted, None)}))
-        return
-    output.parts([f"── {printable(name)}"])
-    _show(fitted, None, output)
-    output.parts([""])

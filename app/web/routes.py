@@ -17,7 +17,6 @@ from app.schemas.base import prepare_output
 from app.ui import pages
 from app.ui.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
 from app.web.answers import answers, compare, stored
-from app.web.fits import fits
 from app.web.forms import sent_fields
 from app.web.jobs import jobs
 from app.web.profiles import profiles
@@ -36,7 +35,6 @@ _ROUTERS = (
     workbench.router,
     answers.router,
     jobs.router,
-    fits.router,
     stored.router,
     compare.router,
     *(module.router for module in modules("page.views")),

@@ -41,9 +41,9 @@ PLACES = {
 SMALL = {"min_message": "4 KiB", "max_message": "8 KiB"}
 BEGINNINGS = {"audit": {"profile": "myrinet-gam", "setting": "4 KiB", **SMALL}}
 VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
-# Those of layers and of stages have rules of their own: a document, a row a stage.
+# These have rules of their own: a document, a row a stage, a file.
 FORMS: dict[str, RequestForm[Any]] = {
-    name: views.FORM for name, views in VIEWS.items() if name not in ("layer", "compose")
+    name: views.FORM for name, views in VIEWS.items() if name not in ("layer", "compose", "fit")
 }
 KNOWN = (
     *("", "0", "1", "-1", "2", "64", "1.5", "120", "1e999", "nan", "100 %", "50%", "x", "µ", "-x"),

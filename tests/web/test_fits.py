@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from app.questions.fits import find_fit, plot_stored
-from app.web.fits.view import ROWS_A_PAGE, chart_views, fit_view, sample_value
+from app.verbs.fit.page.charts import ROWS_A_PAGE, chart_views, sample_value
+from app.verbs.fit.page.fit_view import fit_view
 from domain.fit import ExcludedSample
 from fitting import formats
 from tests.app.serving import Live, wait_for_end

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 WORDS = words_of(ComposeIn)
 OF_STAGES = words_of(ComposedStageIn)
-_SAID = ("test", "run", "where")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,9 +49,9 @@ def asked_of(arguments: argparse.Namespace) -> tuple[ComposeIn, tuple[str, ...]]
     """Return the request, without what is in the files, and the names of these, those of the first
     stage first. Raises InvalidInput.
     """
-    from app.schemas.fit_requests import parse_composed, parse_excluded
+    from app.schemas.fit_requests import parse_excluded
 
-    named = [parse_composed(text, "stage") for text in arguments.measurements]
+    named = [_named(text, "stage") for text in arguments.measurements]
     said = _said_of_stages(arguments, [name for name, _ in named])
     stages = [
         ComposedStageIn(
@@ -71,17 +70,15 @@ def _said_of_stages(
     arguments: argparse.Namespace, names: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
     """Return what the options say by field, and there by stage. Raises InvalidInput."""
-    from app.schemas.fit_requests import parse_composed
 
     def given(field: str) -> list[tuple[str, tuple[str, ...]]]:
-        return [parse_composed(text, field) for text in getattr(arguments, field) or ()]
+        return [_named(text, field) for text in getattr(arguments, field) or ()]
 
     said: dict[str, Mapping[str, Any]] = {
         field: {name: ",".join(words) for name, words in given(field)}
-        for field in ("step", "columns")
+        for field in ("step", "columns", "test", "run", "where")
     }
     said["processor"] = {stage: name for name, stages in given("processor") for stage in stages}
-    said |= {field: {name: ",".join(words) for name, words in given(field)} for field in _SAID}
     for field, by_stage in said.items():
         unknown = next((name for name in by_stage if name not in names), None)
         if unknown is not None:
@@ -89,6 +86,15 @@ def _said_of_stages(
                 f"there is no stage {unknown}; expected one of {', '.join(names)}", field=field
             )
     return {**said, "run": {name: _run(text) for name, text in said["run"].items()}}
+
+
+def _named(text: str, field: str) -> tuple[str, tuple[str, ...]]:
+    """Return a name and what is of it, of `name=one,other`. Raises InvalidInput naming `field`."""
+    name, _, rest = text.partition("=")
+    words = tuple(rest.split(","))
+    if not name or not all(words):
+        raise InvalidInput("expected name=one or name=one,other", field=field)
+    return name, words
 
 
 def _run(text: str) -> int:

@@ -23,6 +23,8 @@ from app.schemas.queries import FitQuery, NoQuery
 from contract.fit import FitIn, FitOut, FitPlotOut
 
 router = own_router(tags=["fit"])
+BODIES = (FitIn,)
+OUTPUTS = (FitOut, FitPlotOut)
 
 # Those that are published; less common names of the same are read too.
 _TYPES = ("text/csv", "text/plain", "application/octet-stream", "application/gzip")

@@ -1,14 +1,13 @@
-"""Pages of fits: made from a file or of stages measured apart, shown, made again, and used."""
+"""Pages of fits: made from a file, shown, made again, and used."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, TypeVar
+from typing import Annotated, Any, TypeAlias, TypedDict
 
 from fastapi import Query, Request, Response
-from pydantic import Field
 
 from app.errors import kind_of
 from app.http.bodies import arriving_trace, asked_traces, media_type
@@ -20,36 +19,33 @@ from app.questions.fits import (
     utf8,
 )
 from app.questions.question import LoadedTrace
-from app.schemas.queries import FitQuery
+from app.schemas.queries import FitQuery, Typed
 from app.ui.pages import is_htmx, moved, page, says_refusals
-from app.web.fits.refits import FitChanges, asked_again, fit_again, fit_changes
-from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
+from app.verbs.fit.page.again import asked_again
+from app.verbs.fit.page.changes import FitChanges, fit_changes
+from app.verbs.fit.page.charts import chart_views, parameters_data, signature_views
+from app.verbs.fit.page.fit_view import fit_view
+from app.verbs.fit.page.refits import fit_again, fit_beside
 from app.web.fitted import fit_and_store, with_message
 from app.web.forms import FORM, InvalidForm, asked_of, read_form
 from app.web.jobs.jobs import answer_address
 from app.web.workbench.state import InputSource, InputState
 from domain.errors import InvalidInput, SluiceError
-from domain.fit import FitMethod, FitShape
 from domain.profile import check_profile_name
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from models.records import FitRecord, FitRequest
 
-if TYPE_CHECKING:
-    pass
-
 router = own_router(include_in_schema=False)
 DEFAULT_MESSAGE = "64 KiB"
 _OF_THE_FORM = ("join", "max_ranges", "as_stage", "stages_overlap")
-Chosen = TypeVar("Chosen", FitMethod, FitShape)
-Unread: TypeAlias = UnreadableRows | UnrecognisedTrace
 Keep: TypeAlias = Callable[[Sequence[LoadedTrace], FitRequest], Awaitable[str]]
 
 
 class SentQuery(FitQuery):
     """How to fit, and the message and the setting in use that the page goes on with."""
 
-    message: Annotated[str, Field(max_length=40)] = ""
-    current: Annotated[str, Field(max_length=40)] = ""
+    message: Typed = ""
+    current: Typed = ""
 
     @property
     def then(self) -> str:

@@ -383,3 +383,11 @@ class FitOut(Output):
     overlap: OverlapOut | None = sent(
         "what is known of the stages' overlap; null: they are a pipeline", default=None
     )
+
+    @property
+    def fitted_stages(self) -> tuple[StageFitOut, ...]:
+        """The stages, or all together and the slowest of an aggregate."""
+        aggregate = self.aggregate
+        if aggregate is None:
+            return self.pipeline.stages
+        return (aggregate.total, aggregate.bottleneck)

@@ -25,14 +25,12 @@ from app.console.files import (
     write_timeline,
 )
 from app.console.own_transfers import optimize_transfers, text_of
-from app.console.reports import (
-    answer_parts,
-    fit_summary_parts,
-)
+from app.console.reports import answer_parts
 from app.console.running import run_operation, solving_line, ticking_line
 from app.settings import Settings
 from app.telemetry import logging_as
 from app.text.units import printable, quoted
+from app.ui.fit_parts import fit_summary_parts
 from app.ui.terminal import Output, Screen
 from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference

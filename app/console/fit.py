@@ -16,10 +16,10 @@ from app.console.files import (
     read_trace,
     write_plot,
 )
-from app.console.reports import fit_parts
 from app.console.running import run_operation, working_line
 from app.settings import Settings
 from app.text.units import printable, quoted
+from app.ui.fit_parts import fit_parts
 from app.ui.terminal import Output
 from domain.errors import InvalidInput, SluiceError, UnreadableTrace
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from app.console.reports import (
     answer_parts,
-    fit_table,
     gantt_parts,
     instead_table,
     profile_parts,
@@ -16,6 +15,7 @@ from app.console.reports import (
 )
 from app.schemas.fits import stage_fit_out
 from app.schemas.stages import stored_pipeline
+from app.ui.fit_parts import fit_table
 from app.ui.gantt import ASCII
 from app.ui.parts import Facts, Grid
 from app.verbs.compare.show import grid, notes

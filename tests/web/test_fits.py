@@ -381,7 +381,9 @@ def test_axes_suit_the_data(live: Live) -> None:
         assert off == sorted(off, reverse=True)
         assert len(off) == min(ROWS_A_PAGE, chart.num_rows)
         assert chart.num_rows <= len(chart.data["points"])
-    assert {stage.name for stage in fit_view(record).stages} == {chart.name for chart in charts}
+    names = {stage.name for stage in record.fit.fitted_stages}
+    assert names == {chart.name for chart in charts}
+    assert all(f">{name}</th>" in fit_view(record).parameters for name in names)
 
 
 def test_samples_are_named_to_the_last_digit() -> None:

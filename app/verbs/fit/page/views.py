@@ -213,7 +213,7 @@ async def _page(
     record = await stored_fit(request, fit_id)
     values: dict[str, Any] = {
         "section": "Workbench",
-        "view": fit_view(record),
+        "view": await service_of(request).call(lambda: fit_view(record)),
         "changes": await _changes(request, record),
         "message": message[:40] or DEFAULT_MESSAGE,
         "current": current[:40],

@@ -206,15 +206,6 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add which columns of a table hold what."""
-    parser.add_argument(
-        "--columns",
-        metavar="COLUMNS",
-        help="of any table: size=COLUMN,time=COLUMN:us or rate=COLUMN:GB/s; #2 is the second one",
-    )
-
-
 def add_target_options(parser: Parser) -> None:
     """Add the options that a target of exports has of its own."""
     parser.add_argument(

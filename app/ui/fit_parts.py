@@ -69,7 +69,7 @@ def logp_table(loggp: LogGPFitOut) -> Grid:
     columns = (
         Column("size", is_joined=True),
         Column("parameter", is_number=False),
-        Column("µs"),
+        Column("value, µs"),
         Column("95 %"),
     )
     return Grid(columns, tuple(rows), "LogP parameters by message size, with intervals")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import ClassVar, TypeVar
 
+from app.text.choices import expected_one_of
 from app.web.workbench.choices import SAID, as_said, said_of
 from contract.declare import Asked, words_of
 from contract.fit import FitQueryIn
@@ -20,6 +21,7 @@ from models.records import FitRecord, FitRequest
 Kind = TypeVar("Kind", FitMethod, FitShape)
 
 OWN = "own"
+FIELDS = ("join", "max_ranges", "as_stage", "stages_overlap", "several_at_once")
 JOINS = (
     (OWN, "a stage of its own"),
     (str(Combine.OVERLAP), "at the same time as the one before"),
@@ -54,6 +56,7 @@ class AgainForm:
     several_at_once: str | None = None
     said: tuple[tuple[str, str], ...] = SAID
     joins: tuple[tuple[str, str], ...] = JOINS
+    fields: ClassVar = FIELDS
     words: ClassVar[Mapping[str, Asked]] = {word.name: word for word in words_of(FitQueryIn)}
 
     @property
@@ -151,7 +154,9 @@ def asked_again(record: FitRecord, pairs: Sequence[tuple[str, str]]) -> FitReque
 
 def _choice(kind: type[Kind], given: dict[str, list[str]], name: str, default: Kind) -> Kind:
     sent = given.get(name, [str(default)])[-1]
-    return kind(sent) if sent in tuple(kind) else default
+    if sent not in tuple(kind):
+        raise InvalidInput(expected_one_of(kind, sent), field=name)
+    return kind(sent)
 
 
 def _stage_name(given: dict[str, list[str]], default: str | None) -> str | None:
@@ -159,7 +164,12 @@ def _stage_name(given: dict[str, list[str]], default: str | None) -> str | None:
 
 
 def _said(given: dict[str, list[str]], name: str, default: bool | None) -> bool | None:
-    return said_of(given[name][-1]) if name in given else default
+    if name not in given:
+        return default
+    offered = [value for value, _ in SAID]
+    if given[name][-1] not in offered:
+        raise InvalidInput(expected_one_of(filter(None, offered), given[name][-1]), field=name)
+    return said_of(given[name][-1])
 
 
 def _maximum(text: str, default: int) -> int:

@@ -21,7 +21,7 @@ from app.questions.fits import (
 from app.questions.question import LoadedTrace
 from app.schemas.queries import FitQuery, Typed
 from app.ui.pages import is_htmx, moved, page, says_refusals
-from app.verbs.fit.page.again import asked_again
+from app.verbs.fit.page.again import FIELDS, asked_again
 from app.verbs.fit.page.changes import FitChanges, fit_changes
 from app.verbs.fit.page.charts import chart_views, parameters_data, signature_views
 from app.verbs.fit.page.fit_view import fit_view
@@ -37,7 +37,6 @@ from models.records import FitRecord, FitRequest
 
 router = own_router(include_in_schema=False)
 DEFAULT_MESSAGE = "64 KiB"
-_OF_THE_FORM = ("join", "max_ranges", "as_stage", "stages_overlap")
 Keep: TypeAlias = Callable[[Sequence[LoadedTrace], FitRequest], Awaitable[str]]
 
 
@@ -154,7 +153,7 @@ async def again(request: Request, fit_id: str) -> Response:
     try:
         address = await fit_again(request, record, asked_again(record, pairs))
     except SluiceError as refusal:
-        place = refusal.field if refusal.field in _OF_THE_FORM else "again"
+        place = refusal.field if refusal.field in FIELDS else "again"
         return await _mistaken(request, fit_id, refusal, {place: ""}, **asked)
     return moved(request, address + with_message(**asked, before=fit_id))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.text.numbers import format_count, format_figure, format_signed_percent
 from app.text.units import format_given_time, format_time
+from app.ui.fit_parts import LOGP
 from domain.fit import ExcludedSample
 from domain.fit_plot import FitPlot, PlotPoints, PlotRole, SignaturePlot, StagePlot
 from domain.loggp import Estimate, LogGPFit
@@ -17,13 +18,6 @@ ROWS_A_PAGE = 50
 _DECADES = 20.0  # a column that spans more is drawn on a log axis
 _RESIDUAL_ROOM = 1.25
 _MIN_RESIDUAL = 0.02
-LOGP_SERIES = (
-    ("send_overhead_us", "Send overhead"),
-    ("receive_overhead_us", "Receive overhead"),
-    ("message_gap_us", "Between messages"),
-    ("wire_latency_us", "Wire latency"),
-    ("round_trip_us", "Round trip"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +235,7 @@ def parameters_data(fit: LogGPFit) -> list[dict[str, Any]]:
                 if (estimate := getattr(size, name)) is not None
             ],
         }
-        for name, words in LOGP_SERIES
+        for name, words in LOGP
     ]
 
 
@@ -279,7 +273,7 @@ def _between(computation_us: float) -> str:
 def _levels(found: object) -> list[tuple[str, float]]:
     """Send overhead and the time between messages, as lines across the signature."""
     levels = []
-    for name, words in LOGP_SERIES[:3:2]:
+    for name, words in LOGP[:3:2]:
         estimate: Estimate | None = getattr(found, name, None)
         if estimate is not None and estimate.value > 0.0:
             levels.append((words, estimate.value))

@@ -121,12 +121,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
             "restore": serving.restore,
         }
         return upkeep[arguments.command](arguments, output)
-    if arguments.command in ("fit", "compose", "plan"):
-        from app.console import fit
-
-        return {"fit": fit.fit, "compose": fit.compose, "plan": fit.plan}[arguments.command](
-            arguments, output
-        )
     if arguments.command == "measure":
         from app.console.measure import measure
         from app.console.running import ended_by_signals

@@ -62,6 +62,25 @@ VERBS = {
             part="Workbench",
         ),
         Verb(
+            "fit",
+            summary="estimate each stage's overhead and per-byte cost from a trace",
+            example="examples/local-path-direct.csv --save-as local-path",
+            section="Measure",
+        ),
+        Verb(
+            "compose",
+            summary="make a pipeline of stages that were measured each by itself",
+            example="--stage copy=copy.csv --stage wire=wire.csv --save-as path",
+            section="Measure",
+        ),
+        Verb(
+            "plan",
+            summary="say which message sizes to measure next, from outside",
+            example="osu-latency.txt --min-message 64 --max-message 1MiB",
+            section="Measure",
+            doors=("routes", "command"),
+        ),
+        Verb(
             "table",
             summary="compile a schedule for every message size of a range",
             example="examples/kv-staging.json --max-message 16MiB --output staging.slt",
@@ -159,7 +178,7 @@ VERBS = {
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": (),
-        "Measure": ("measure", "sweep", "fit", "compose", "plan", "verify", "tune"),
+        "Measure": ("measure", "sweep", "verify", "tune"),
         "Use": ("open",),
         "Stored": ("profiles",),
         "Serve": ("serve", "jobs", "keys", "changes", "demo"),

@@ -162,10 +162,13 @@ def asked(
     default: Any = MISSING,
     default_factory: Any = MISSING,
     block: type | None = None,
+    only: tuple[str, ...] = (),
     **more: Any,
 ) -> Any:
-    """Return the dataclass field of one value, or of a block of fields that are asked for."""
-    words = words_of(block) if block is not None else ()
+    """Return the dataclass field of one value, or of a block of fields that are asked for, or of
+    these `only`, in their order.
+    """
+    words = words_of(block, only) if block is not None else ()
     metadata = {_ASKED: Asked(means, words=words, **more)}
     if default_factory is not MISSING:
         return field(default_factory=default_factory, metadata=metadata)

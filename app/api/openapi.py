@@ -15,12 +15,9 @@ from app.api.respond import PROBLEM
 from app.http.access import is_public, scope_of
 from app.registry import modules
 from contract.changes import ChangesOut
-from contract.compose import ComposeIn
 from contract.declare import Input, Output
-from contract.fit import FitIn, FitOut, FitPlotOut
 from contract.jobs import AnyJobOut
 from contract.keys import KeyIn, KeyOut, KeysOut, NewKeyOut, RotationIn
-from contract.plan import MeasurementPlanIn, MeasurementPlanOut
 from contract.problem import ProblemOut
 from contract.profiles import (
     CurrentIn,
@@ -36,9 +33,6 @@ from contract.verification import VerificationIn
 
 _REF = "#/components/schemas/{model}"
 _BODIES: tuple[type[Input], ...] = (
-    ComposeIn,
-    FitIn,
-    MeasurementPlanIn,
     ProfileIn,
     RevisionIn,
     CurrentIn,
@@ -49,9 +43,6 @@ _BODIES: tuple[type[Input], ...] = (
 # FastAPI would make a validator of each for every route; no route validates what it sends.
 _OUTPUTS: tuple[type[Output], ...] = (
     ProblemOut,
-    FitOut,
-    FitPlotOut,
-    MeasurementPlanOut,
     ProfileOut,
     ProfilesOut,
     RevisionsOut,

@@ -59,13 +59,10 @@ class Parser(argparse.ArgumentParser):
 
 # What follows each command in its example; files of examples are there in a checkout.
 _EXAMPLES = {
-    "fit": "examples/local-path-direct.csv --save-as local-path",
-    "compose": "--stage copy=copy.csv --stage wire=wire.csv --save-as path",
     "measure": "memcpy --bytes 4KiB..1MiB --save-as copy",
     "verify": "path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
     "tune": "--stage memcpy --stage crc32 --current 64KiB --target ucx",
     "sweep": "--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
-    "plan": "osu-latency.txt --min-message 64 --max-message 1MiB",
     "model layer count": "--mpicc mpicc.mpich --output layer.json",
     "model layer check": "layer.json --max-more 1%",
     "model mover": "exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
@@ -208,15 +205,6 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME=VALUE",
         help="of a file of several conditions: those rows, as connections=1; may be repeated",
-    )
-
-
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add which columns of a table hold what."""
-    parser.add_argument(
-        "--columns",
-        metavar="COLUMNS",
-        help="of any table: size=COLUMN,time=COLUMN:us or rate=COLUMN:GB/s; #2 is the second one",
     )
 
 
@@ -366,23 +354,6 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")
     parser.add_argument(
         "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
-    )
-
-
-def add_message_range(parser: Parser, smallest: str = "1 KiB", largest: str = "16 MiB") -> None:
-    parser.add_argument(
-        "--min-message",
-        dest="min_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help=f"smallest message ({smallest})",
-    )
-    parser.add_argument(
-        "--max-message",
-        dest="max_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help=f"largest ({largest})",
     )
 
 

@@ -12,11 +12,7 @@ from app.console.argument_parts import (
     Root,
     add,
     add_above,
-    add_columns,
-    add_message_range,
     add_mpi,
-    add_overlap,
-    add_rows,
     add_seed,
     add_target_options,
     add_transfers,
@@ -32,7 +28,6 @@ from app.console.paper_arguments import LAYER_VERBS, add_of_papers
 from app.console.service_arguments import add_served
 from app.console.stored_arguments import add_stored
 from app.registry import VERBS
-from domain.fit import FitMethod, FitShape
 from domain.measurement import TraceKind
 
 EPILOG = """\
@@ -95,9 +90,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
-    _add_fit(parser)
-    _add_compose(parser)
-    _add_plan(parser)
     _add_measure(parser)
     _add_verify(parser)
     _add_tune(parser)
@@ -114,104 +106,6 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
 
 
 _KINDS = ", ".join(TraceKind)
-
-
-def _add_fit(commands: Root) -> None:
-    parser = add(commands, "fit", "estimate each stage's overhead and per-byte cost from a trace")
-    parser.add_argument(
-        "sources",
-        metavar="FILE",
-        nargs="+",
-        help="trace, folder of traces, or -; several are measurements of one pipeline",
-    )
-    parser.add_argument(
-        "--separately", action="store_true", help="fit each file for itself, not all together"
-    )
-    _add_fitting(parser, [*FitShape])
-    parser.add_argument(
-        "--as-stage",
-        "--stage",
-        metavar="NAME",
-        help="times of whole messages are those of this one stage",
-    )
-    add_columns(parser)
-    parser.add_argument(
-        "--uncut",
-        action="store_true",
-        help="nothing cut the messages whose latencies were measured: no library pipelines inside",
-    )
-    add_overlap(parser)
-    add_rows(parser)
-    parser.add_argument(
-        "--group",
-        action="append",
-        metavar="GROUP",
-        help="name:overlap:step,step or name:sequence:step,step; may be repeated",
-    )
-    parser.add_argument(
-        "--message-bytes",
-        type=sizes,
-        metavar="SIZES",
-        help="with shape narrowed: the message; with --test: of each file, in their order",
-    )
-
-
-def _add_compose(commands: Root) -> None:
-    parser = add(commands, "compose", "make a pipeline of stages that were measured each by itself")
-    parser.add_argument(
-        "--stage",
-        dest="stages",
-        action="append",
-        required=True,
-        metavar="NAME=FILE[,FILE]",
-        help="a stage and the files that time it; repeated, in the order of the pipeline",
-    )
-    parser.add_argument(
-        "--step",
-        dest="steps",
-        action="append",
-        metavar="NAME=COLUMN",
-        help="of a stage whose file has several steps: which one; may be repeated",
-    )
-    parser.add_argument(
-        "--columns",
-        action="append",
-        metavar="NAME=COLUMNS",
-        help="of a stage whose files are tables: NAME=size=COLUMN,time=COLUMN:us; may be repeated",
-    )
-    for name, what, metavar in (
-        ("test", "do not name their test", "NAME=TEST"),
-        ("run", "have several runs", "NAME=NUMBER"),
-        ("where", "have several conditions", "NAME=CONDITION=VALUE"),
-    ):
-        parser.add_argument(
-            f"--{name}",
-            action="append",
-            metavar=metavar,
-            help=f"of a stage whose files {what}: {metavar}; may be repeated",
-        )
-    parser.add_argument(
-        "--processor",
-        dest="processors",
-        action="append",
-        metavar="NAME=STAGE,STAGE",
-        help="stages that share a processor or an engine; may be repeated",
-    )
-    _add_fitting(parser, [FitShape.RANGES, FitShape.LINE])
-
-
-def _add_plan(commands: Root) -> None:
-    parser = add(commands, "plan", "say which message sizes to measure next, from outside")
-    parser.add_argument(
-        "sources",
-        metavar="FILE",
-        nargs="*",
-        help="latencies and inter-arrival times so far, folder of them, or -; none at the start",
-    )
-    add_message_range(parser, "64", "1 MiB")
-    parser.add_argument(
-        "--tolerance", type=share, metavar="SHARE", help="the difference that counts (3%%)"
-    )
 
 
 def _add_measure(commands: Root) -> None:
@@ -347,30 +241,3 @@ def _add_sweep(commands: Root) -> None:
     parser.add_argument(
         "--continue", dest="continued", metavar="FILE", help="go on from the runs of this file"
     )
-
-
-def _add_fitting(parser: Parser, shapes: list[FitShape]) -> None:
-    parser.add_argument(
-        "--kind", choices=[*TraceKind], metavar="KIND", help="what was measured: " + _KINDS
-    )
-    parser.add_argument(
-        "--method",
-        choices=[*FitMethod],
-        metavar="NAME",
-        help="robust (default), weighted or ordinary",
-    )
-    parser.add_argument(
-        "--shape",
-        choices=shapes,
-        metavar="NAME",
-        help=f"one of {', '.join(shapes)} (default ranges)",
-    )
-    parser.add_argument("--max-ranges", type=whole, metavar="COUNT", help="most a stage (12)")
-    parser.add_argument(
-        "--exclude",
-        action="append",
-        metavar="SAMPLE",
-        help="bytes:µs:stage, a sample to leave out; may be repeated",
-    )
-    parser.add_argument("--save-as", metavar="PROFILE", help="store traces, fit and stages")
-    parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")

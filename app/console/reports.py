@@ -6,30 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.text.notices import notice_lines
 from app.text.numbers import (
     format_cost,
-    format_counted,
     format_gap,
-    format_percent,
     format_size_span,
 )
 from app.text.units import format_given_time, printable
-from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.parts import Column, Grid, Part
 from domain.units import format_bytes
 
 if TYPE_CHECKING:
-    from contract.fit import EstimateOut, FitOut, LogGPFitOut, StageFitOut
     from contract.pipeline import AggregateOut, PipelineOut, StageOut
     from contract.profiles import ProfileOut, ProfilesOut, RevisionOut, RevisionsOut
     from contract.table import TablesOut
 
 Parts = Iterator[Part]
 
-_INTERVALS_FROM_WIDTH = 110
 
-
-# --- pipelines and fits ---------------------------------------------------------------------------
+# --- pipelines -----------------------------------------------------------------------------------
 
 
 def stages_table(pipeline: PipelineOut) -> Grid:
@@ -61,99 +55,6 @@ def _costs_table(stages: Sequence[StageOut], *, heading: str) -> Grid:
                 row.append(format_bytes(end) if end else "any" if place == 0 else "larger")
             rows.append(tuple(row))
     return Grid(tuple(columns), tuple(rows))
-
-
-def fit_parts(fit: FitOut, *, width: int) -> Parts:
-    """Yield a fit: what was understood, each stage's line with standard errors, the warnings."""
-    from app.schemas.base import notice_of
-
-    stated = fit.understood.items()
-    yield Facts(tuple((name.replace("_", " "), _value(value)) for name, value in stated))
-    yield ""
-    if fit.loggp is not None:
-        yield logp_table(fit.loggp)
-    stages = _fitted_stages(fit)
-    if fit.loggp is not None and stages:
-        yield ""
-    if stages:
-        yield fit_table(stages, width=width)
-    for line in notice_lines(notice_of(notice) for notice in fit.warnings):
-        yield f"note: {printable(line)}"
-
-
-def fit_summary_parts(fit: FitOut, *, width: int) -> Parts:
-    """Yield a fit above the answer that it gave: its lines, and the number of its warnings."""
-    yield fit_table(_fitted_stages(fit), width=width)
-    codes = [warning.code for warning in fit.warnings]
-    if codes:
-        names = ", ".join(dict.fromkeys(codes))
-        many = format_counted(len(codes), "warning")
-        yield f"note: the fit has {many} ({names}); sluice fit tells them"
-
-
-def logp_table(loggp: LogGPFitOut) -> Grid:
-    """Return LogP's parameters of each message size in µs, with their 95 % intervals."""
-    rows = [
-        (format_bytes(one.message_bytes) if not place else "", name, *_estimate(found))
-        for one in loggp.sizes
-        for place, (name, found) in enumerate(
-            (
-                ("o_s, to send", one.send_overhead_us),
-                ("o_r, to receive", one.receive_overhead_us),
-                ("g, between messages", one.message_gap_us),
-                ("L, on the wire", one.wire_latency_us),
-            )
-        )
-    ]
-    columns = (Column("size"), Column("", is_number=False), Column("µs"), Column("95 %"))
-    return Grid(columns, tuple(rows))
-
-
-def _estimate(found: EstimateOut | None) -> tuple[str, str]:
-    """A value and its interval; nothing where the measurements do not give it."""
-    if found is None:
-        return "not measured", ""
-    low, high = found.interval
-    return f"{found.value:.4g}", f"{low:.4g} to {high:.4g}"
-
-
-def _fitted_stages(fit: FitOut) -> list[StageFitOut]:
-    aggregate = fit.aggregate
-    outside = [aggregate.total, aggregate.bottleneck] if aggregate else []
-    return [*fit.pipeline.stages, *outside]
-
-
-def fit_table(stages: Sequence[StageFitOut], *, width: int) -> Grid:
-    """Return estimates ± standard errors, a row for each range; 95 % intervals where they fit."""
-    is_wide = width >= _INTERVALS_FROM_WIDTH
-    has_ranges = any(len(stage.ranges) > 1 for stage in stages)
-    columns = [Column("stage", is_number=False)] + [Column("up to")] * has_ranges
-    columns += [Column("overhead µs ± s.e.")] + [Column("95 %")] * is_wide
-    columns += [Column("ns per byte ± s.e.")] + [Column("95 %")] * is_wide
-    columns += [Column("spread"), Column("misfit")]
-    rows = [
-        _fit_row(stage, place, is_wide=is_wide, has_ranges=has_ranges)
-        for stage in stages
-        for place in range(len(stage.ranges))
-    ]
-    return Grid(tuple(columns), tuple(rows))
-
-
-def _fit_row(stage: StageFitOut, place: int, *, is_wide: bool, has_ranges: bool) -> tuple[str, ...]:
-    line, row = stage.ranges[place], [printable(stage.name) if place == 0 else ""]
-    if has_ranges:
-        end = line.up_to_bytes
-        row.append(format_bytes(end) if end else "larger" if place else "any")
-    for value, error, (low, high), digits in (
-        (line.overhead_us, line.overhead_std_error_us, line.overhead_us_interval, 3),
-        (line.ns_per_byte, line.ns_per_byte_std_error, line.ns_per_byte_interval, 4),
-    ):
-        row.append(f"{value:.{digits}f} ± {error:.{digits}f}")
-        if is_wide:
-            row.append(f"{low:.{digits - 1}f} … {high:.{digits - 1}f}")
-    shares = (stage.relative_residual_std, stage.misfit)
-    known = [share if place == 0 else None for share in shares]
-    return (*row, *("" if share is None else format_percent(share) for share in known))
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -264,9 +165,3 @@ def _provenance(shown: ProfileOut | RevisionOut) -> str:
 
 
 # --- small things ---------------------------------------------------------------------------------
-
-
-def _value(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return printable(", ".join(map(str, value)))
-    return printable(str(value))

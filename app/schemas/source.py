@@ -78,7 +78,7 @@ def options_of(asked: SourceIn) -> FitOptions | None:
     """Return how measurements are fitted, None where nothing is said. Raises InvalidInput."""
     if asked.fit_options is None:
         return None
-    names = ("test", "run", "where", "stages_overlap")
+    names = ("columns", "test", "run", "where", "stages_overlap")
     with options_named({name: f"fit_options.{name}" for name in names}):
         return fit_options_of(asked.fit_options)
 

@@ -88,6 +88,8 @@ def options_named(words: Sequence[Asked]) -> Iterator[None]:
 
 def _value(word: Asked, arguments: argparse.Namespace) -> Any:
     value = getattr(arguments, _name(word))
+    if word.unit == "condition" and value is not None:
+        return ",".join(value)  # a request has all of them in one text
     if value is None or not (word.file or word.choices):
         return value
     return UNITS[word.unit](text_of_file(value, field=word.option[2:]) if word.file else value)

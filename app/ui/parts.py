@@ -10,11 +10,14 @@ from typing import TypeAlias
 class Column:
     """A table's column: its heading, on which side its cells are aligned, and whether they are
     lists, which take several lines before another column loses anything.
+
+    Of one that `is_joined` an empty cell belongs to the one above it.
     """
 
     heading: str
     is_number: bool = True
     is_list: bool = False
+    is_joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,18 @@ class Link:
     said: str = ""
 
 
-Cell: TypeAlias = str | Link
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A cell with a word behind its text that warns, `is_bad` where it says that nothing is known;
+    a terminal shows both.
+    """
+
+    text: str
+    mark: str
+    is_bad: bool = False
+
+
+Cell: TypeAlias = str | Link | Marked
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,13 @@ def _seconds(text: str) -> float:
     return parse_number(text.removesuffix("s").strip())
 
 
+def _condition(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise InvalidInput(f"expected NAME=VALUE, as connections=4, got {text!r}")
+    return f"{name.strip()}={value.strip()}"
+
+
 def _yes_or_no(text: str) -> bool:
     if text not in ("yes", "no"):
         raise InvalidInput("expected yes or no")
@@ -95,6 +102,7 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "stage": _stage,
     "stored": lambda text: {"profile": text},
     "yes_or_no": _yes_or_no,
+    "condition": _condition,
     "rules": parse_rules,
 }
 

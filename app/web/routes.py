@@ -16,7 +16,6 @@ from app.registry import modules
 from app.schemas.base import prepare_output
 from app.ui import pages
 from app.ui.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
-from app.web.fits import fits
 from app.web.forms import sent_fields
 from app.web.jobs import jobs
 from app.web.profiles import profiles
@@ -32,7 +31,6 @@ _ROUTERS = (
     pages.router,
     _DOCS,
     jobs.router,
-    fits.router,
     *(module.router for module in modules("page.views")),
     profiles.router,
 )

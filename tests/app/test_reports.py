@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from app.console.reports import (
-    fit_table,
     profile_parts,
     revisions_table,
     stages_table,
 )
 from app.schemas.fits import stage_fit_out
 from app.schemas.stages import stored_pipeline
+from app.ui.fit_parts import fit_table
 from app.ui.gantt import ASCII
 from app.ui.parts import Facts, Grid
 from app.verbs.compare.show import grid, notes

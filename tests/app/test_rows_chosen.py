@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 import httpx
 import pytest
 
 from app.cli import main
+from app.console.arguments import parse
 from app.questions.fits import find_fit, plot_stored
+from app.ui.options import body_of_options
+from contract.audit import AuditIn
+from contract.compare import CompareIn
+from contract.declare import Asked, words_of
+from contract.fit import FitQueryIn
 from domain.conditions import RowChoice
+from domain.errors import InvalidInput
 from domain.fit import ComposedStage, FitOptions
 from models.fit_documents import dump_request, load_request
 from models.records import FitRequest
@@ -218,6 +226,24 @@ def test_a_plan_is_made_of_files_alone(tmp_path: Path, capsys: pytest.CaptureFix
     shown = said(capsys, "plan", str(file))
     assert REFUSED in shown
     assert "sluice plan has no --run: give it a file of these rows alone" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("audit SOURCE --setting whole", AuditIn),
+        ("compare SOURCE --bytes 4KiB", CompareIn),
+        ("fit SOURCE", FitQueryIn),
+    ],
+)
+def test_a_condition_more_is_an_option_more(line: str, kind: type[Any]) -> None:
+    """At every command; a request has all of them in one text."""
+    typed = [*line.split(), "--where", "sockets=8", "--where", "threads = 2"]
+    words = cast(Callable[[Any], tuple[Asked, ...]], words_of)(kind)
+    body = body_of_options(words, parse(typed))
+    assert body.get("fit_options", body)["where"] == "sockets=8,threads=2"
+    with pytest.raises(InvalidInput, match="expected NAME=VALUE, as connections=4, got 'sockets'"):
+        parse([*line.split(), "--where", "sockets"])
 
 
 def test_a_command_with_the_option_says_no_more(

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -41,10 +42,13 @@ PLACES = {
 SMALL = {"min_message": "4 KiB", "max_message": "8 KiB"}
 BEGINNINGS = {"audit": {"profile": "myrinet-gam", "setting": "4 KiB", **SMALL}}
 VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
-# That of layers is read by its own rules: it takes a document, too.
+# These have rules of their own: a document, a row a stage, a file.
 FORMS: dict[str, RequestForm[Any]] = {
-    name: views.FORM for name, views in VIEWS.items() if hasattr(views, "FORM") and name != "layer"
+    name: views.FORM
+    for name, views in VIEWS.items()
+    if hasattr(views, "FORM") and name not in ("layer", "compose", "fit")
 }
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 KNOWN = (
     *("", "0", "1", "-1", "2", "64", "1.5", "120", "1e999", "nan", "100 %", "50%", "x", "µ", "-x"),
     *("4 KiB", "8KiB", "0 B", "64..4KiB", "1,2", "0,1", "0, receiver copy", "sqrt", "constant"),
@@ -156,7 +160,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     path: Path = tmp_path_factory.mktemp("doors") / "doors.db"
 
     def run_here(operation: Any, *_: object) -> running.OperationRun[Any]:
-        return running.OperationRun(operation.run(_Unheard()))
+        found = operation.run_here()
+        return running.OperationRun(operation.run(_Unheard()) if found is None else found)
 
     options = settings_for(f"sqlite:///{path}")
     with serving(options) as live, pytest.MonkeyPatch.context() as patch:
@@ -241,3 +246,123 @@ def test_a_number_of_processes_is_refused_at_its_field(client: httpx.Client) -> 
     page = client.get("/ui/hiding", params=FORMS["hide"].first_texts() | {"processes": "0"})
     assert page.status_code == 422
     assert 'id="processes-mistake">expected a number &gt;= 1' in page.text
+
+
+# --- files that are fitted ------------------------------------------------------------------------
+
+
+SIZES = [2**power for power in range(8, 14)]
+ONE, OTHER, TOO_FEW, NONE = "one.csv", "other.csv", "few.csv", "none.csv"
+STEPS = "message_bytes,copy_us,crc_us\n"
+FILES = {
+    ONE: "message_bytes,copy_us\n"
+    + "".join(f"{size},{5 + size / 1000 + noise}\n" for size in SIZES for noise in (0, 0.01, 0.03)),
+    OTHER: STEPS
+    + "".join(
+        f"{size},{5 + size / 900 + noise},{2 + size / 400 - noise}\n"
+        for size in SIZES
+        for noise in (0, 0.01, 0.03)
+    ),
+    TOO_FEW: "message_bytes,copy_us\n64,1\n",
+    NONE: "size,time\n64,1\n",
+}
+SHORT = st.sampled_from(["a", "b", "in + sum", "µ", "x" * 100, "x" * 101])
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"name": SHORT, "file": st.sampled_from([ONE, OTHER, OTHER, TOO_FEW, NONE])},
+        optional={
+            "step": st.sampled_from(["copy", "crc", "x" * 101]),
+            "processor": st.sampled_from(["cpu0", "µ", "x" * 101]),
+        },
+    ),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda row: row["name"],  # an option names its stage
+)
+HOW = st.fixed_dictionaries(
+    {},
+    optional={
+        "method": st.sampled_from(["robust", "weighted", "ordinary", "best", "Robust"]),
+        "shape": st.sampled_from(["ranges", "line", "narrowed", "x"]),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that are fitted."""
+    folder = tmp_path_factory.mktemp("fitted")
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def is_taken(words: list[str], folder: Path) -> bool:
+    """Whether the command ends well."""
+    silent = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(silent),
+        contextlib.redirect_stderr(silent),
+    ):
+        return cli.main(words) == 0
+
+
+@settings(max_examples=25)
+@given(rows=ROWS, how=HOW)
+def test_every_door_composes_the_same(
+    client: httpx.Client, files: Path, rows: list[dict[str, str]], how: dict[str, str]
+) -> None:
+    """The form's rows, the request's stages, and the options that name them."""
+    cells: list[tuple[str, str]] = list(how.items())
+    stages, words = [], [word for name, text in how.items() for word in (f"--{name}", text)]
+    for row in rows:
+        name, file = row["name"], row["file"]
+        cells += [("name", name), ("trace", FILES[file]), ("stored", "")]
+        cells += [(field, row.get(field, "")) for field in ("step", "processor")]
+        said = {field: row[field] for field in ("step", "processor") if field in row}
+        stages.append({"name": name, "measurements": {"content": FILES[file]}, **said})
+        words += ["--stage", f"{name}={file}"]
+        if "step" in row:
+            words += ["--step", f"{name}={row['step']}"]
+        if "processor" in row:
+            words += ["--processor", f"{row['processor']}={name}"]
+    answer = client.post("/compose", json={"stages": stages, **how})
+    page = client.post("/ui/compose", content=urlencode(cells), headers=FORM)
+    assert page.status_code in (303, 422), page.text
+    expected = answer.status_code == 200
+    assert (page.status_code == 303) == expected, answer.text
+    assert is_taken(["compose", *words], files) == expected, answer.text
+
+
+SAID = st.sampled_from(["true", "false", "maybe"])
+AGAIN = st.fixed_dictionaries(
+    {},
+    optional={
+        "method": st.sampled_from(["robust", "weighted", "ordinary", "best"]),
+        "shape": st.sampled_from(["ranges", "line", "narrowed", "x"]),
+        "max_ranges": st.sampled_from(["1", "3", "16", "17", "0", "-1", "1.5", "x", "9" * 20]),
+        "stages_overlap": SAID,
+        "several_at_once": SAID,
+        "as_stage": st.sampled_from(["copy", "x" * 101]),
+    },
+)
+
+
+@settings(max_examples=25)
+@given(said=AGAIN, file=st.sampled_from([ONE, OTHER]))
+def test_every_door_fits_the_same(
+    client: httpx.Client, files: Path, said: dict[str, str], file: str
+) -> None:
+    """The form that fits again, the request's query, and the options."""
+    first = client.post("/ui/fits", content=FILES[file])
+    page = client.post(f"{first.headers['location']}/again", content=urlencode(said), headers=FORM)
+    assert page.status_code in (303, 422), page.text
+    answer = client.post("/fit", content=FILES[file], params=said)
+    expected = answer.status_code == 200
+    assert (page.status_code == 303) == expected, (page.text, answer.text)
+    yes_or_no = {"true": "yes", "false": "no"}
+    words = [
+        f"--{name.replace('_', '-')}={yes_or_no.get(text, text)}" for name, text in said.items()
+    ]
+    assert is_taken(["fit", file, *words], files) == expected, answer.text

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from app.questions.profiles import paper_profiles
 from app.text.units import OF_MODEL
 from contract.declare import Asked, words_of
+from contract.fit_options import METHODS, SHAPES
 from contract.limits import MAX_RUN
 from contract.optimize import OptimizeIn
 from domain.errors import InvalidInput, NotFound
@@ -142,13 +143,7 @@ KINDS = (
     ("indirect", "latencies and inter-arrival times"),
     ("logp", "LogP signatures"),
 )
-METHODS = (
-    ("robust", "robust: outliers weigh little"),
-    ("weighted", "weighted least squares"),
-    ("ordinary", "ordinary least squares"),
-)
 SAID = (("", "not said"), ("true", "yes"), ("false", "no"))
-SHAPES = (("ranges", "as many lines as the data support"), ("line", "one line over all sizes"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,8 +158,8 @@ def _answer(
 def _show_answer(answer: OptimizeOut, arguments: argparse.Namespace, output: Output) -> None:
     """Print what a person reads of an answer, and draw it into the file that is named."""
     from app.console.files import write_timeline
-    from app.console.reports import fit_summary_parts
     from app.text.units import printable
+    from app.ui.fit_parts import fit_summary_parts
     from app.verbs.optimize.show import parts
 
     screen, timeline = output.out, arguments.timeline

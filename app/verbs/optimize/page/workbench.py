@@ -24,9 +24,9 @@ from app.ui.panel.request import request_of, transfers_asked
 from app.ui.panel.state import InputSource, InputState
 from app.ui.transfers import sizes_grid
 from app.verbs.optimize.page.answer import answer_page
-from app.web.fits.fits import with_message
-from app.web.fits.refits import fit_of_entry
+from app.web.fitted import with_message
 from app.web.forms import read_form
+from app.web.pasted import fit_of_entry
 from contract.limits import MAX_ASKED_ROWS
 from domain.errors import InvalidInput, Overloaded, SluiceError, UnitMismatch
 from domain.pipeline import Pipeline

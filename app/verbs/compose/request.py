@@ -1,4 +1,4 @@
-"""What contract/compose.py declares: measurements of stages, and how to fit them together."""
+"""What contract/compose.py declares, as the domain has it: files of stages, how they are fitted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from app.questions.question import Measurement
 from app.schemas.base import refused_fields
 from app.schemas.fit_requests import checked_columns, left_out
-from contract.compose import ComposeIn
+from contract.compose import ComposedStageIn, ComposeIn
 from contract.measurements import listed
 from domain.conditions import RowChoice
 from domain.errors import FieldProblem, InvalidInput
@@ -38,23 +38,33 @@ def composed_options(asked: ComposeIn) -> FitOptions:
                 len(listed(stage.measurements)),
                 stage.step,
                 stage.processor,
-                stage.columns,
-                RowChoice(stage.test, stage.run, stage.where),
+                _columns(stage),
+                _rows(stage),
             )
             for stage in asked.stages
         ),
     )
 
 
+def _columns(stage: ComposedStageIn) -> str | None:
+    """Return which columns its tables have. Raises InvalidInput."""
+    if stage.columns is None:
+        return None
+    try:
+        return checked_columns(stage.columns)
+    except ValueError as refusal:
+        raise InvalidInput(str(refusal), field="columns") from None
+
+
+def _rows(stage: ComposedStageIn) -> RowChoice:
+    """Return which rows of its files are taken. Raises InvalidInput."""
+    return RowChoice(stage.test, stage.run, stage.where)
+
+
 def _wrong_words(asked: ComposeIn) -> Iterator[FieldProblem]:
     for place, stage in enumerate(asked.stages):
-        try:
-            RowChoice(stage.test, stage.run, stage.where)
-        except InvalidInput as refusal:
-            yield FieldProblem(f"/stages/{place}/{refusal.field}", refusal.detail)
-        if stage.columns is None:
-            continue
-        try:
-            checked_columns(stage.columns)
-        except ValueError as refusal:
-            yield FieldProblem(f"/stages/{place}/columns", str(refusal))
+        for read in (_rows, _columns):
+            try:
+                read(stage)
+            except InvalidInput as refusal:
+                yield FieldProblem(f"/stages/{place}/{refusal.field}", refusal.detail)

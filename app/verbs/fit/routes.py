@@ -1,4 +1,4 @@
-"""POST /fit, /compose and /measurement-plans, and the stored fits with their traces and plots."""
+"""POST /fit, and the stored fits with their traces and plots."""
 
 from __future__ import annotations
 
@@ -9,27 +9,22 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.api.openapi import reads, reads_traces, refuses, sends_text
+from app.api.openapi import reads_traces, refuses, sends_text
 from app.api.respond import json_bytes, json_document, keyed, once
-from app.http.bodies import arriving_trace, asked_traces, is_json, read_json
-from app.http.dependencies import body_rules, client_of, own_router, service_of, trace_rules
+from app.http.bodies import arriving_trace, asked_traces, is_json
+from app.http.dependencies import client_of, own_router, service_of, trace_rules
 from app.http.fastpath.responses import IMMUTABLE
 from app.operations.fits import FitTraces
 from app.operations.operation import Outcome
-from app.questions.fits import PlanWork, get_fit, get_trace, loaded_measurements, options_named
+from app.questions.fits import get_fit, get_trace
 from app.questions.question import LoadedTrace
-from app.schemas.base import dump_json
-from app.schemas.compose import composed_measurements, composed_options
 from app.schemas.fits import fit_plot_out, stored_fit_out
-from app.schemas.plan import plan_limits, plan_out, planned_measurements
 from app.schemas.queries import FitQuery, NoQuery
-from app.settings import Settings
-from contract.compose import ComposeIn
 from contract.fit import FitIn, FitOut, FitPlotOut
-from contract.plan import MeasurementPlanIn, MeasurementPlanOut
-from models.records import FitRequest
 
 router = own_router(tags=["fit"])
+BODIES = (FitIn,)
+OUTPUTS = (FitOut, FitPlotOut)
 
 # Those that are published; less common names of the same are read too.
 _TYPES = ("text/csv", "text/plain", "application/octet-stream", "application/gzip")
@@ -56,34 +51,8 @@ async def fit(request: Request, query: Annotated[FitQuery, Query()]) -> Response
         return _sent(await service.keep(operation, found, once(request, _sent)))
 
 
-@router.post("/compose", **reads(ComposeIn, sends=FitOut))
-@keyed
-async def compose(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """Fit a pipeline of stages that were measured each by itself, in files of their own."""
-    service = service_of(request)
-    asked = await read_json(request, ComposeIn, **body_rules(request))
-    operation = await service.call(partial(_composition, asked, service.context.settings))
-    with options_named(
-        dict.fromkeys(("measurements", "kind", "columns", "test", "run", "where"), "stages")
-    ):
-        found = await service.fit(operation, client_of(request))
-    return _sent(await service.keep(operation, found, once(request, _sent)))
-
-
 def _sent(outcome: Outcome) -> Response:
     return json_bytes(outcome.document)
-
-
-def _composition(asked: ComposeIn, settings: Settings) -> FitTraces:
-    """Return the operation. Raises InvalidInput and UnreadableTrace."""
-    traces, kinds = loaded_measurements(composed_measurements(asked))
-    return FitTraces(
-        traces,
-        FitRequest(composed_options(asked), kinds=kinds),
-        settings.max_fragments,
-        wants_plot=asked.plot,
-        save_as=asked.save_as,
-    )
 
 
 @router.get("/fits/{id}", **refuses(404, 422, 503, sends=FitOut))
@@ -116,18 +85,3 @@ async def trace(request: Request, digest: str, _: Annotated[NoQuery, Query()]) -
 async def fit_plot(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """What a plot of a stored fit shows, from its stored traces."""
     return json_document(fit_plot_out(await service_of(request).plot(id, client_of(request))))
-
-
-# --- POST /measurement-plans ----------------------------------------------------------------------
-
-
-@router.post("/measurement-plans", **reads(MeasurementPlanIn, sends=MeasurementPlanOut))
-@keyed
-async def measurement_plan(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """Which message sizes to measure next, or that enough is known. Nothing is stored."""
-    service = service_of(request)
-    asked = await read_json(request, MeasurementPlanIn, **body_rules(request))
-    found = await service.read(
-        PlanWork(planned_measurements(asked), plan_limits(asked)), client_of(request)
-    )
-    return json_bytes(dump_json(plan_out(found)))

@@ -30,6 +30,7 @@ from app.text.numbers import format_figure
 from app.text.units import format_time, printable, quoted
 from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output
+from contract.limits import MAX_TEST_LENGTH
 from domain.conditions import RowChoice, named_test
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
@@ -238,9 +239,15 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
 
 
 def _test_in_names(names: Sequence[str]) -> str | None:
-    """Return the test that all of these files are called after; None for none, or several."""
-    found = {named_test(Path(name).name) for name in names}
-    return found.pop() if len(found) == 1 else None
+    """Return the test that these files are called after, or that of each in their order; None for
+    none.
+    """
+    found = [named_test(Path(name).name) or "" for name in names]
+    if len(set(found)) == 1:
+        return found[0] or None
+    joined = ",".join(found)
+    is_each = not any(Path(name).is_dir() for name in names)
+    return joined if is_each and len(joined) <= MAX_TEST_LENGTH else None
 
 
 def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:

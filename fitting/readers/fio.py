@@ -11,7 +11,8 @@ Of a job's percentiles the deciles from 10 to 90 are taken, each as one time; wh
 printed, the mean. Of several I/Os at once (conditions `iodepth` and `numjobs`) each waits in a
 queue: they are taken where no job has one at a time, or where they are chosen. Jobs of several
 block sizes are left out. Reads are the stage "read", writes "write", and a job that mixes them is
-left out.
+left out. A log does not say what it holds: its name does, or the user, as fio_clat or fio_lat; one
+of bandwidths, of I/Os a second, or of times in which I/Os are handed over has no time of a stage.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from domain.errors import UnitMismatch
 from domain.measurement import DirectTrace, Reading, Samples, TraceKind
 from domain.solution import Notice
 from domain.units import parse_bytes
-from fitting.contract import JSON_BEGINS, ReaderSpec, mark
+from fitting.contract import JSON_BEGINS, ReaderSpec, ToldTests, mark
 from fitting.readers.stage_rows import StageRows
 from fitting.readers.text import (
     check_kind,
@@ -46,6 +47,9 @@ _DECILES = tuple(f"{tens}0.000000" for tens in range(1, 10))
 _NS_PER_US, _US_PER_US = 1e3, 1.0
 _MIN_ROWS = 2  # of those at the beginning that have to look like a log's
 _QUEUES = ("iodepth", "numjobs")
+_TOLD = re.compile(r"^(?:fio_)?(clat|slat|lat|bw|iops)$", re.IGNORECASE)
+_NOT_SAID = "what the log is of: clat, slat or lat, which only its name tells"
+_NO_TIMES = {"bw": "of bandwidths", "iops": "of I/Os a second"}
 
 
 def _detects_json(head: str) -> bool:
@@ -134,7 +138,16 @@ def _detects_log(head: str) -> bool:
     return len(whole_lines) >= _MIN_ROWS and all(map(_ROW.match, whole_lines[:8]))
 
 
-def _read_log(content: bytes, kind: TraceKind | None) -> Reading:
+def _read_log(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
+    told = _TOLD.match(test)
+    holds = told.group(1).lower() if told else ""
+    if holds in _NO_TIMES:
+        refuse(f"a log {_NO_TIMES[holds]} has no times: pass that of --write_lat_log, *_clat.*.log")
+    if holds == "slat":
+        refuse(
+            "a log of submission latencies has the time in which an I/O is handed over, and not "
+            "that of the stage: pass *_clat.*.log"
+        )
     rows, mixed = StageRows(), 0
     for line in lines_of(content):
         found = _ROW.match(line.text)
@@ -161,14 +174,16 @@ def _read_log(content: bytes, kind: TraceKind | None) -> Reading:
     stated = [
         ("format", LOG_FORMAT),
         ("time_unit", "ns is assumed, turned into µs"),
-        ("measured", "what the log is of: clat, slat or lat, which only its name tells"),
+        ("measured", f"{holds}, as you said" if holds else _NOT_SAID),
         ("statistic", "every row"),
     ]
-    notice = Notice(
-        "unit_assumed",
-        "the log does not say what it holds: taken as latencies in ns, as of --write_lat_log and "
-        "one I/O at a time (fio before version 3 wrote µs; logs of bandwidths look the same)",
+    said = (
+        f"{holds} is taken to be in ns, and of one I/O at a time (fio before version 3 wrote µs)"
+        if holds
+        else "the log does not say what it holds: taken as latencies in ns, as of --write_lat_log "
+        "and one I/O at a time (fio before version 3 wrote µs; logs of bandwidths look the same)"
     )
+    notice = Notice("unit_assumed", said)
     return _reading(LOG_FORMAT, trace, rows, kind, stated, notice)
 
 
@@ -206,4 +221,5 @@ LOG_SPEC = ReaderSpec(
     detects=_detects_log,
     read=_read_log,
     begins=_BEGINS,
+    told=ToldTests(_TOLD, "fio_clat", _read_log),
 )

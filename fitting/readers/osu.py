@@ -9,7 +9,8 @@ messages gives the time between two of them: size / bandwidth. Later versions sa
 and may add columns (Min, Max, Iterations, Validation, P99) after the one that counts; versions 2
 name themselves `(Version 2.1)`. osu_mbw_mr of one pair ("[ pairs: 1 ]") is osu_bw. Other tests of
 the same file are left out by name. Several columns of one name are the same test elsewhere, as of
-several machines: each is a condition, `column` 1, 2 and so on.
+several machines: each is a condition, `column` 1, 2 and so on. Without its title a file does not
+say which test it is of, and may be bare columns: then the user does, as osu_latency or osu_bw.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from domain.conditions import Condition
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import ReaderSpec, ToldTests, mark
 from fitting.readers.text import (
     Collector,
     Line,
@@ -46,17 +47,25 @@ _OF_PAIRS = re.compile(r"(MPI(?:-[A-Z]{2,10})?) Multiple Bandwidth / Message Rat
 _APART = re.compile(r"\s{2,80}")
 _COLUMN = "column"  # what tells apart columns of one name: their place from 1
 _BUFFERS = re.compile(r"^# (?:Send Buffer|Rank 0 Memory) on .{1,80}")
+_TOLD = re.compile(r"^osu_([a-z_]{1,40})$", re.IGNORECASE)
+_LATENCY, _BANDWIDTH = "latency", "bw"
 # Between which kind of memory, by which library: the same for all that is read of one file.
 _READ = re.compile(
     r"((?:MPI|[A-Z]CCL)(?:-[A-Z]{2,10})?(?: MANAGED)?) (?:Persistent )?(Latency|Bandwidth) Test"
 )
+_BOTH_WAYS = "both directions at once share the stages"
+_SEVERAL = "several pairs or threads at once share the stages"
+_ONE_SIDED = "the time of a one-sided operation is not that of a message on its way"
+_NO_MESSAGE = "not one message on its way from one process to another"
 _OTHERS = (
-    (re.compile("bi-?directional", re.IGNORECASE), "both directions at once share the stages"),
-    (re.compile("multi", re.IGNORECASE), "several pairs or threads at once share the stages"),
-    (
-        re.compile(r"MPI_|one.sided|shmem|upc", re.IGNORECASE),
-        "the time of a one-sided operation is not that of a message on its way",
-    ),
+    (re.compile("bi-?directional", re.IGNORECASE), _BOTH_WAYS),
+    (re.compile("multi", re.IGNORECASE), _SEVERAL),
+    (re.compile(r"MPI_|one.sided|shmem|upc", re.IGNORECASE), _ONE_SIDED),
+)
+_TOLD_OTHERS = (  # by the names of the programs
+    (re.compile("bibw"), _BOTH_WAYS),
+    (re.compile("mbw_mr|multi_lat|latency_m[tp]|bw_m[tp]"), _SEVERAL),
+    (re.compile("(?:put|get|acc|get_acc|cas|fop|oshm|upc)_"), _ONE_SIDED),
 )
 
 
@@ -80,6 +89,7 @@ class _Output:
     _pairs: tuple[str, str, str] | None = None  # a test of pairs whose number is still to come
     _decimals: int = 0
     _alike: int = 1  # columns of one name beside each other
+    _last_size: int = -1  # of bare columns
 
     def take(self, line: Line) -> None:
         """Read one line. Raises UnreadableTrace."""
@@ -149,6 +159,21 @@ class _Output:
             for at, word in enumerate(words[1 : 1 + self._alike], 1):
                 self._add_column(part, size, word, at)
 
+    def take_bare(self, line: Line, *, is_latency: bool, test: str) -> None:
+        """Read one line of a file without titles. Raises UnreadableTrace."""
+        part = self.latency if is_latency else self.interarrival
+        if header := _HEADER.match(line.text):
+            if (header.group(1) == "Latency") != is_latency:
+                refuse(f"line {line.number}: the header is of {header.group(1)}, and not of {test}")
+            part.begin_run()
+            self._alike = _columns_alike(line)
+        elif line.text[0].isdigit():
+            size = size_of(line.fields[0])
+            if size is not None and size <= self._last_size:
+                part.begin_run()
+            self._last_size = self._last_size if size is None else size
+            self._row(line, part)
+
     def _add_column(self, part: Collector, size: int, word: str, at: int) -> None:
         """Take the value of one of several columns of one name."""
         value, condition = number_of(word), replace(part.condition, named=((_COLUMN, str(at)),))
@@ -183,13 +208,15 @@ def _reason(name: str) -> str:
     for pattern, why in _OTHERS:
         if pattern.search(name):
             return why
-    return "not one message on its way from one process to another"
+    return _NO_MESSAGE
 
 
-def _read(content: bytes, kind: TraceKind | None) -> Reading:
+def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
     output = _Output()
     for line in lines_of(content):
         output.take(line)
+    if test and not (output.tests or output.others):
+        _read_bare(content, output, test.lower())
     if not output.latency and not output.interarrival:
         for name, why in output.others.items():
             refuse(f"OSU {name} is not read: {why}")
@@ -200,10 +227,25 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     return Reading(FORMAT, trace, _understood(trace, output), conditions=conditions)
 
 
+def _read_bare(content: bytes, output: _Output, test: str) -> None:
+    """Read a file that does not say which test it is of. Raises UnreadableTrace."""
+    told = _TOLD.match(test)
+    name = "" if told is None else told.group(1)
+    if name not in (_LATENCY, _BANDWIDTH):
+        why = next((why for one, why in _TOLD_OTHERS if one.match(name)), _NO_MESSAGE)
+        refuse(f"{test} is not read: {why}")
+    for line in lines_of(content):
+        output.take_bare(line, is_latency=name == _LATENCY, test=test)
+    output.tests[f"{test}, as you said"] = None
+    output.runs = len(
+        {one.run for _, one in (*output.latency.spans(), *output.interarrival.spans())}
+    )
+
+
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
     stated = [
         ("format", FORMAT),
-        ("tool_version", ", ".join(output.versions)),
+        ("tool_version", ", ".join(output.versions) or "not named"),
         ("tests", ", ".join(output.tests)),
         ("time_unit", "µs"),
     ]
@@ -235,4 +277,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    told=ToldTests(_TOLD, "osu_latency", _read),
 )

@@ -22,6 +22,7 @@ from app.console.files import (
     read_trace,
     said_of_overlap,
     said_of_rows,
+    test_in_names,
     write_timeline,
 )
 from app.console.own_transfers import optimize_transfers, text_of
@@ -103,6 +104,9 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
     from app.schemas.optimize import optimize_question
     from contract.optimize import OptimizeIn
 
+    said = said_of_rows(arguments)
+    if said["test"] is None and isinstance(source, TraceSource):
+        said["test"] = test_in_names(arguments.sources)
     options = {
         "message_bytes": arguments.bytes,
         "strategy": arguments.strategy,
@@ -112,7 +116,7 @@ def _question(arguments: argparse.Namespace, source: Source) -> Question:
             "relative": arguments.relative,
             "robust": arguments.robust,
         },
-        "fit_options": {**said_of_overlap(arguments), **said_of_rows(arguments)},
+        "fit_options": {**said_of_overlap(arguments), **said},
         **_solving_options(arguments),
     }
     if arguments.transfers is not None:

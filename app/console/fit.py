@@ -19,6 +19,7 @@ from app.console.files import (
     read_trace,
     said_of_overlap,
     said_of_rows,
+    test_in_names,
     write_plot,
 )
 from app.console.reports import fit_parts
@@ -30,8 +31,7 @@ from app.text.numbers import format_figure
 from app.text.units import format_time, printable, quoted
 from app.ui.parts import Column, Grid, Part
 from app.ui.terminal import Output
-from contract.limits import MAX_TEST_LENGTH
-from domain.conditions import RowChoice, named_test
+from domain.conditions import RowChoice
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnreadableTrace
 from domain.measurement import TraceKind
 from domain.units import format_bytes
@@ -216,7 +216,7 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     groups = tuple(map(parse_group, arguments.group or ()))
     said = said_of_rows(arguments)
     if arguments.message_bytes is None and said["test"] is None:
-        said["test"] = _test_in_names(arguments.sources)
+        said["test"] = test_in_names(arguments.sources)
     if arguments.message_bytes is not None:
         said["test"] = None  # the command of ucx_perftest says it
     request = _request(
@@ -236,18 +236,6 @@ def _fit_request(arguments: argparse.Namespace) -> FitRequest:
     request = replace(request, message_bytes=message_bytes)
     check_request(request)
     return request
-
-
-def _test_in_names(names: Sequence[str]) -> str | None:
-    """Return the test that these files are called after, or that of each in their order; None for
-    none.
-    """
-    found = [named_test(Path(name).name) or "" for name in names]
-    if len(set(found)) == 1:
-        return found[0] or None
-    joined = ",".join(found)
-    is_each = not any(Path(name).is_dir() for name in names)
-    return joined if is_each and len(joined) <= MAX_TEST_LENGTH else None
 
 
 def _request(arguments: argparse.Namespace, **more: Any) -> FitRequest:

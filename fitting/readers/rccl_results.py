@@ -146,9 +146,9 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         stated.append(("ranks", ", ".join(map(str, output.ranks))[:100]))
     if output.others:
         stated.append(("tests_left_out", ", ".join(output.others)[:200]))
-    counted, left_out = format_sizes(trace.latency), format_left_out(output.samples)
+    counted, of_rows = format_sizes(trace.latency), format_left_out(output.samples)
     conditions = (output.samples.spans(), ())
-    return Reading(FORMAT, trace, (*stated, *counted, *left_out), conditions=conditions)
+    return Reading(FORMAT, trace, (*stated, *counted, *of_rows), conditions=conditions)
 
 
 SPEC = ReaderSpec(

@@ -122,9 +122,9 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         stated.append(("interarrival_is", "block size / BW of all threads, GB of 10^9 bytes"))
     stated += [("statistic", "mean over the duration of a row"), ("runs", str(output.runs))]
     counted = format_sizes(trace.latency, trace.interarrival)
-    left_out = format_left_out(output.latency, output.interarrival)
+    of_rows = format_left_out(output.latency, output.interarrival)
     conditions = output.latency.spans(), output.interarrival.spans()
-    return Reading(FORMAT, trace, (*stated, *counted, *left_out), conditions=conditions)
+    return Reading(FORMAT, trace, (*stated, *counted, *of_rows), conditions=conditions)
 
 
 SPEC = ReaderSpec(

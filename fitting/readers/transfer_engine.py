@@ -54,7 +54,7 @@ _SAID = re.compile(
     re.IGNORECASE,
 )
 _DEFAULTS = {"block": (65_536, 4096), "batch": (128,)}  # of newer and older versions
-_SCALES = {"K": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+_PREFIXES = "KMG"
 _US_PER_S, _KB = 1e6, 1024
 _MAX_DOUBT = 0.3  # of a throughput of so few digits that it would agree with half of a size, too
 _EXAMPLE = "transfer_engine_bench --block_size=65536 --batch_size=1 --threads=1"
@@ -153,7 +153,7 @@ def _scales(unit: str | None, end: str | None) -> tuple[float, ...]:
     """How many bytes a second one of a throughput may be."""
     if unit is None:
         return (1e9,)
-    scale = _SCALES[unit[:-1]]
+    scale = (1024.0 if "i" in unit else 1e3) ** (1 + _PREFIXES.index(unit[0]))
     if end == "ps":  # one program calls bytes so
         return (scale, scale / 8.0)
     return (scale,) if unit.endswith("B") else (scale / 8.0,)

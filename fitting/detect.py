@@ -385,7 +385,7 @@ def _read_plain(plain: PlainText, kind: TraceKind | None, test: str | None) -> R
     UnrecognisedTrace if none claims it.
     """
     refused: UnreadableTrace | None = None
-    claims = list(_claims(plain)) or [(reader, plain) for reader in _told(test)]
+    claims = list(_claims(plain)) or [(reader, plain) for reader in _knowing(test)]
     for reader, text in claims:
         try:
             read = reader.read if test is None else reader.read_test(test)
@@ -398,11 +398,11 @@ def _read_plain(plain: PlainText, kind: TraceKind | None, test: str | None) -> R
     raise refused or UnrecognisedTrace("the file is not recognised", field=_FIELD)
 
 
-def _told(test: str | None) -> list[ReaderSpec]:
+def _knowing(test: str | None) -> list[ReaderSpec]:
     """The readers that know a test of this name."""
     if test is None:
         return []
-    return [one for one in READERS if one.told is not None and one.told.names.search(test)]
+    return [one for one in READERS if one.named is not None and one.named.names.search(test)]
 
 
 def _claims(plain: PlainText) -> Iterator[tuple[ReaderSpec, PlainText]]:
@@ -480,11 +480,11 @@ def _refuse(content: bytes, plain: PlainText, test: str | None = None) -> NoRetu
         detail += f"; times in a CSV would begin {hint.header}"
     elif _has_rates(head):
         detail += "; a table of rates is read with its columns, as in size=bytes,rate=h2d:GB/s"
-    if test is not None and not _told(test):
-        known = ", ".join(one.told.example for one in READERS if one.told is not None)
+    if test is not None and not _knowing(test):
+        known = ", ".join(one.named.example for one in READERS if one.named is not None)
         detail += f"; no test is called {test[:40]}: expected one as {known}"
-    elif near and (told := _spec(near[0].format).told) is not None and test is None:
-        detail += f"; if it is of one of its tests, name it, as by --test {told.example} (test)"
+    elif near and (named := _spec(near[0].format).named) is not None and test is None:
+        detail += f"; if it is of one of its tests, name it, as by --test {named.example} (test)"
     raise UnrecognisedTrace(detail, field=_FIELD, nearest=near, hint=hint)
 
 

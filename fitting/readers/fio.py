@@ -25,7 +25,7 @@ from domain.errors import UnitMismatch
 from domain.measurement import DirectTrace, Reading, Samples, TraceKind
 from domain.solution import Notice
 from domain.units import parse_bytes
-from fitting.contract import JSON_BEGINS, ReaderSpec, ToldTests, mark
+from fitting.contract import JSON_BEGINS, NamedTests, ReaderSpec, mark
 from fitting.readers.stage_rows import StageRows
 from fitting.readers.text import (
     check_kind,
@@ -47,7 +47,7 @@ _DECILES = tuple(f"{tens}0.000000" for tens in range(1, 10))
 _NS_PER_US, _US_PER_US = 1e3, 1.0
 _MIN_ROWS = 2  # of those at the beginning that have to look like a log's
 _QUEUES = ("iodepth", "numjobs")
-_TOLD = re.compile(r"^(?:fio_)?(clat|slat|lat|bw|iops)$", re.IGNORECASE)
+_TESTS = re.compile(r"^(?:fio_)?(clat|slat|lat|bw|iops)$", re.IGNORECASE)
 _NOT_SAID = "what the log is of: clat, slat or lat, which only its name tells"
 _NO_TIMES = {"bw": "of bandwidths", "iops": "of I/Os a second"}
 
@@ -139,8 +139,8 @@ def _detects_log(head: str) -> bool:
 
 
 def _read_log(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
-    told = _TOLD.match(test)
-    holds = told.group(1).lower() if told else ""
+    found = _TESTS.match(test)
+    holds = found.group(1).lower() if found else ""
     if holds in _NO_TIMES:
         refuse(f"a log {_NO_TIMES[holds]} has no times: pass that of --write_lat_log, *_clat.*.log")
     if holds == "slat":
@@ -221,5 +221,5 @@ LOG_SPEC = ReaderSpec(
     detects=_detects_log,
     read=_read_log,
     begins=_BEGINS,
-    told=ToldTests(_TOLD, "fio_clat", _read_log),
+    named=NamedTests(_TESTS, "fio_clat", _read_log),
 )

@@ -25,7 +25,7 @@ import re
 from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, ToldTests, mark
+from fitting.contract import NamedTests, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     Line,
@@ -48,7 +48,7 @@ _HEADER = re.compile(r"^#bytes\s+#repetitions\s+t\[usec\]")
 _RATES = re.compile(r"^#bytes\s+#repetitions\s+Mbytes/sec\s+Msg/sec")
 _PINGPONGS = {"pingpong", "pingpongspecificsource", "pingponganysource"}
 _UNIBAND = "uniband"
-_TOLD = re.compile(
+_TESTS = re.compile(
     r"^(?:imb[-_])?(?:mpi1[-_]|p2p[-_])?(pingpong(?:specificsource|anysource)?|pingping|uniband|biband"
     r"|sendrecv|exchange)$",
     re.IGNORECASE,
@@ -78,7 +78,7 @@ class _Output:
     version: str = ""
     benchmark: str = ""  # the PingPong that is read: there are variants
     runs: int = 0
-    told: str = ""  # the benchmark of what the file does not name
+    asked: str = ""  # the benchmark of what the file does not name
     _name: str = ""
     _columns: tuple[str, ...] = ()
     _processes: int | None = None
@@ -111,23 +111,23 @@ class _Output:
         """Whether the table to come is of a Uniband of two processes, as far as anybody says."""
         if self._name or self.others or self.benchmark:
             return self._name.lower() == _UNIBAND and self._processes == 2
-        return self.told == _UNIBAND and self._processes in (None, 2)
+        return self.asked == _UNIBAND and self._processes in (None, 2)
 
     def take_bare(self, line: Line) -> None:
-        """Read one line of bare columns of the benchmark that was told."""
+        """Read one line of bare columns of the benchmark that was asked for."""
         words = line.fields
         if size_of(words[0]) is None:
             return
         if not self._columns or (size_of(words[0]) or 0) <= self._last_size:
-            self._columns = _BARE_UNIBAND if self.told == _UNIBAND else _BARE_PINGPONG
-            self.benchmark = "" if self.told == _UNIBAND else self.told
+            self._columns = _BARE_UNIBAND if self.asked == _UNIBAND else _BARE_PINGPONG
+            self.benchmark = "" if self.asked == _UNIBAND else self.asked
             self.runs += 1
             self.samples.begin_run()
             self.interarrival.begin_run()
         self._last_size = size_of(words[0]) or 0
         if len(words) != len(self._columns) or not line.is_whole:
             self.samples.leave_out("with another number of columns than the benchmark prints")
-        elif not _is_rate(words, is_uniband=self.told == _UNIBAND):
+        elif not _is_rate(words, is_uniband=self.asked == _UNIBAND):
             self.samples.leave_out("whose Mbytes/sec are not those of its time")
         else:
             self._row(line)
@@ -146,8 +146,8 @@ class _Output:
 
     def _begin_rows(self, line: Line) -> None:
         # A header without a title above is believed only where the file has no titles at all.
-        if not self._name and self.told and self.told not in _PINGPONGS:
-            self._leave_out(self.told)
+        if not self._name and self.asked and self.asked not in _PINGPONGS:
+            self._leave_out(self.asked)
         elif self._name or not (self.others or self.benchmark):
             self.benchmark = self._name
             self._columns = tuple(line.fields)
@@ -199,13 +199,13 @@ def _has_defects(words: list[str], columns: tuple[str, ...]) -> bool:
 
 
 def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
-    told = _TOLD.match(test)
-    output = _Output(told=told.group(1).lower() if told else "")
+    found = _TESTS.match(test)
+    output = _Output(asked=found.group(1).lower() if found else "")
     for line in lines_of(content):
         output.take(line)
-    if output.told and not (output.runs or output.others):
-        if output.told not in (*_PINGPONGS, _UNIBAND):
-            refuse(_missing((output.told,)))
+    if output.asked and not (output.runs or output.others):
+        if output.asked not in (*_PINGPONGS, _UNIBAND):
+            refuse(_missing((output.asked,)))
         for line in lines_of(content):
             output.take_bare(line)
     if not output.samples and not output.interarrival:
@@ -231,8 +231,8 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
     stated = [("format", FORMAT)]
     if output.version:
         stated.append(("tool_version", output.version))
-    said = ", as you said" if output.told else ": taken as PingPong"
-    named = output.benchmark or f"{_NAMES.get(output.told, output.told) or 'not named'}{said}"
+    said = ", as you said" if output.asked else ": taken as PingPong"
+    named = output.benchmark or f"{_NAMES.get(output.asked, output.asked) or 'not named'}{said}"
     tests = [named] if trace.latency is not None else []
     tests += ["Uniband"] if trace.interarrival is not None else []
     stated += [("tests", ", ".join(tests)), ("time_unit", "µs")]
@@ -261,5 +261,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
-    told=ToldTests(_TOLD, "PingPong", _read),
+    named=NamedTests(_TESTS, "PingPong", _read),
 )

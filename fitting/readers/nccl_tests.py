@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, ToldTests, mark
+from fitting.contract import NamedTests, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     Line,
@@ -41,7 +41,7 @@ _HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\b((?:cpu)?time)\s+(?:hipevt\
 _ANYWHERE = re.compile(r"^[^\S\n]{0,80}#[^\S\n]{1,80}size[^\S\n]{1,80}count\b", re.MULTILINE)
 _RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
 _READ = "sendrecv_perf"
-_TOLD = re.compile(
+_TESTS = re.compile(
     r"_perf(?![a-z0-9])|^(?:send_?recv|all_?(?:reduce|gather|to_?all)|broadcast|reduce(?:_scatter)?"
     r"|gather|scatter|hypercube)$",
     re.IGNORECASE,
@@ -214,5 +214,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
-    told=ToldTests(_TOLD, _READ, _read),
+    named=NamedTests(_TESTS, _READ, _read),
 )

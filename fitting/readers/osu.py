@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from domain.conditions import Condition
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, ToldTests, mark
+from fitting.contract import NamedTests, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     Line,
@@ -47,7 +47,7 @@ _OF_PAIRS = re.compile(r"(MPI(?:-[A-Z]{2,10})?) Multiple Bandwidth / Message Rat
 _APART = re.compile(r"\s{2,80}")
 _COLUMN = "column"  # what tells apart columns of one name: their place from 1
 _BUFFERS = re.compile(r"^# (?:Send Buffer|Rank 0 Memory) on .{1,80}")
-_TOLD = re.compile(r"^osu_([a-z_]{1,40})$", re.IGNORECASE)
+_TESTS = re.compile(r"^osu_([a-z_]{1,40})$", re.IGNORECASE)
 _LATENCY, _BANDWIDTH = "latency", "bw"
 # Between which kind of memory, by which library: the same for all that is read of one file.
 _READ = re.compile(
@@ -62,7 +62,7 @@ _OTHERS = (
     (re.compile("multi", re.IGNORECASE), _SEVERAL),
     (re.compile(r"MPI_|one.sided|shmem|upc", re.IGNORECASE), _ONE_SIDED),
 )
-_TOLD_OTHERS = (  # by the names of the programs
+_OTHER_PROGRAMS = (  # by the names of the programs
     (re.compile("bibw"), _BOTH_WAYS),
     (re.compile("mbw_mr|multi_lat|latency_m[tp]|bw_m[tp]"), _SEVERAL),
     (re.compile("(?:put|get|acc|get_acc|cas|fop|oshm|upc)_"), _ONE_SIDED),
@@ -229,10 +229,10 @@ def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
 
 def _read_bare(content: bytes, output: _Output, test: str) -> None:
     """Read a file that does not say which test it is of. Raises UnreadableTrace."""
-    told = _TOLD.match(test)
-    name = "" if told is None else told.group(1)
+    found = _TESTS.match(test)
+    name = "" if found is None else found.group(1)
     if name not in (_LATENCY, _BANDWIDTH):
-        why = next((why for one, why in _TOLD_OTHERS if one.match(name)), _NO_MESSAGE)
+        why = next((why for one, why in _OTHER_PROGRAMS if one.match(name)), _NO_MESSAGE)
         refuse(f"{test} is not read: {why}")
     for line in lines_of(content):
         output.take_bare(line, is_latency=name == _LATENCY, test=test)
@@ -277,5 +277,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
-    told=ToldTests(_TOLD, "osu_latency", _read),
+    named=NamedTests(_TESTS, "osu_latency", _read),
 )

@@ -36,7 +36,14 @@ from fitting.readers.text import (
 from fitting.readers.tool_json import documents_of, number, part, parts, whole
 
 FORMAT = "nccl-tests"
-_NAMED = re.compile(r"\b([a-z_]{2,30}?_perf)(?![A-Za-z0-9])")  # or with a suffix, _perf_mpi
+# A program, also with a suffix, as sendrecv_perf_mpi; and what newer versions say.
+_NAMED = re.compile(
+    r"(?<![A-Za-z0-9])((?:sendrecv|all_reduce(?:_bias)?|all_gather|alltoallv?|broadcast"
+    r"|reduce_scatter|reduce|gather|scatter|hypercube)_perf)(?![A-Za-z0-9])"
+    r"|^# Collective test starting: ([a-z_]{2,30}?_perf)(?![A-Za-z0-9])",
+    re.MULTILINE,
+)
+_GIVEN = re.compile(r"\b([a-z_]{2,30}?_perf)(?![A-Za-z0-9])")
 _HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\b((?:cpu)?time)\s+(?:hipevt\s+)?algbw\b")
 _ANYWHERE = re.compile(r"^[^\S\n]{0,80}#[^\S\n]{1,80}size[^\S\n]{1,80}count\b", re.MULTILINE)
 _RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
@@ -69,7 +76,7 @@ class _Output:
     def take(self, line: Line) -> None:
         """Read one line."""
         if named := _NAMED.search(line.text):
-            self._test, self._columns = named.group(1), ()
+            self._test, self._columns = named.group(1) or named.group(2), ()
         elif _RANK.match(line.text):
             self.ranks += 1
         elif header := _HEADER.match(line.text):
@@ -93,7 +100,7 @@ class _Output:
     def take_document(self, document: dict[str, Any]) -> None:
         """Read what --output_file wrote of one run."""
         found = _NAMED.search(" ".join(map(str, document.get("args") or ())))
-        self._test = found.group(1) if found else self.test
+        self._test = found.group(1) or found.group(2) if found else self.test
         self.is_named_by_user = self.is_named_by_user or (found is None and bool(self.test))
         self.samples.begin_run()
         self.runs += self._test == _READ
@@ -147,7 +154,7 @@ def _detects(text: str) -> bool:
 
 
 def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
-    named = _NAMED.search(test if "_perf" in test or not test else f"{test.lower()}_perf")
+    named = _GIVEN.search(test if "_perf" in test or not test else f"{test.lower()}_perf")
     output = _Output(named.group(1) if named else test)
     text = content.decode("utf-8", errors="replace")
     if not _is_printed(text):

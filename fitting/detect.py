@@ -385,7 +385,9 @@ def _read_plain(plain: PlainText, kind: TraceKind | None, test: str | None) -> R
     UnrecognisedTrace if none claims it.
     """
     refused: UnreadableTrace | None = None
-    claims = list(_claims(plain)) or [(reader, plain) for reader in _knowing(test)]
+    claims = list(_claims(plain))
+    if not claims or claims[0][0] is pycewise.SPEC:  # which are but numbers as well
+        claims = [*((reader, plain) for reader in _knowing(test)), *claims]
     for reader, text in claims:
         try:
             read = reader.read if test is None else reader.read_test(test)

@@ -91,7 +91,7 @@ class _Output:
         elif processes := _PROCESSES.match(line.text):
             self._processes = int(processes.group(1))
             if self._processes > 2:
-                self._leave_out(f"{self._name} of {self._processes} processes")
+                self._leave_out(f"{self._name or 'a benchmark'} of {self._processes} processes")
         elif _RATES.match(line.text) and self._is_uniband():
             self._columns = tuple(line.fields)
             self.runs += 1

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from math import nan
 
 from domain.conditions import Condition
 from domain.measurement import MessageTrace, Reading, TraceKind
@@ -49,6 +50,8 @@ _COLUMN = "column"  # what tells apart columns of one name: their place from 1
 _BUFFERS = re.compile(r"^# (?:Send Buffer|Rank 0 Memory) on .{1,80}")
 _TESTS = re.compile(r"^osu_([a-z_]{1,40})$", re.IGNORECASE)
 _LATENCY, _BANDWIDTH = "latency", "bw"
+_BARE_HEADER = re.compile(r"^#?\s{0,8}\"?size\b.{0,40}?\b(latency|bandwidth)", re.IGNORECASE)
+_APART_BY = re.compile(r"[,;|\t]")
 # Between which kind of memory, by which library: the same for all that is read of one file.
 _READ = re.compile(
     r"((?:MPI|[A-Z]CCL)(?:-[A-Z]{2,10})?(?: MANAGED)?) (?:Persistent )?(Latency|Bandwidth) Test"
@@ -90,6 +93,7 @@ class _Output:
     _decimals: int = 0
     _alike: int = 1  # columns of one name beside each other
     _last_size: int = -1  # of bare columns
+    _has_header: bool = False
 
     def take(self, line: Line) -> None:
         """Read one line. Raises UnreadableTrace."""
@@ -162,17 +166,22 @@ class _Output:
     def take_bare(self, line: Line, *, is_latency: bool, test: str) -> None:
         """Read one line of a file without titles. Raises UnreadableTrace."""
         part = self.latency if is_latency else self.interarrival
-        if header := _HEADER.match(line.text):
-            if (header.group(1) == "Latency") != is_latency:
+        if header := _BARE_HEADER.match(line.text):
+            if (header.group(1).lower() == "latency") != is_latency:
                 refuse(f"line {line.number}: the header is of {header.group(1)}, and not of {test}")
             part.begin_run()
-            self._alike = _columns_alike(line)
+            self._has_header = _HEADER.match(line.text) is not None
+            self._alike = _columns_alike(line) if self._has_header else 1
         elif line.text[0].isdigit():
-            size = size_of(line.fields[0])
+            row = replace(line, text=_APART_BY.sub(" ", line.text))
+            size = size_of(row.fields[0])
             if size is not None and size <= self._last_size:
                 part.begin_run()
             self._last_size = self._last_size if size is None else size
-            self._row(line, part)
+            if self._has_header or _is_bare_row(row.fields):
+                self._row(row, part)
+            else:
+                part.leave_out("with other columns than the tool prints")
 
     def _add_column(self, part: Collector, size: int, word: str, at: int) -> None:
         """Take the value of one of several columns of one name."""
@@ -196,6 +205,15 @@ class _Output:
         """A last line without an end, whose value has fewer decimals than those before it."""
         before, self._decimals = self._decimals, len(words[1].partition(".")[2])
         return not line.is_whole and self._decimals < max(before, 2)
+
+
+def _is_bare_row(words: list[str]) -> bool:
+    """Whether these are a size and a value, with the extremes where there are further ones."""
+    values = [number_of(word) for word in words[1:4]]
+    if len(values) < 3:
+        return len(values) == 1
+    average, lowest, highest = (nan if value is None else value for value in values)
+    return lowest <= average <= highest
 
 
 def _columns_alike(line: Line) -> int:

@@ -81,9 +81,8 @@ _RESULT = re.compile(
 _RUN = "run"
 # What a column with a unit is called that was measured, and not set.
 _MEASURED = re.compile(
-    r"(?:^|[^a-z])(?:t|time|lat(?:ency)?|avg|mean|min|max|median|std|p[0-9]{1,4}|total|elapsed"
-    r"|duration|bw|bandwidth|throughput|rtt|wall|cpu|user|sys|copy|transfer|send|recv)(?:[^a-z]|$)"
-    r"|bandwidth|throughput|latency",
+    r"^(?:t|time)$|(?:^|[^a-z])(?:lat|avg|mean|min|max|median|std|p[0-9]{1,4}|total|elapsed|duration"
+    r"|bw|rtt)(?:[^a-z]|$)|bandwidth|throughput|latency",
     re.IGNORECASE,
 )
 _AT_ONCE = re.compile(

@@ -309,7 +309,9 @@ class TestNamedValues:
             reading = taken(text, columns, where=f"{name}={value}")
             assert costs_of(reading) == pytest.approx((3.0 * scale, 10.0 * scale), rel=_NEAR)
 
-    @pytest.mark.parametrize("name", ["delay_ms", "pause (s)", "limit_MB/s", "run", "Run"])
+    @pytest.mark.parametrize(
+        "name", ["delay_ms", "think_time_us", "pause (s)", "limit_MB/s", "run", "Run"]
+    )
     def test_what_is_set_may_have_a_unit_and_runs_a_number(self, name: str) -> None:
         text, columns = self.table(name, "1", "20"), "size=bytes,time=t_us"
         with pytest.raises(UnreadableTrace) as refusal:

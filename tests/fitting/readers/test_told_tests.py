@@ -41,6 +41,17 @@ class TestOsu:
         with pytest.raises(UnreadableTrace, match=f"line 1: the header is of .* not of {other}"):
             taken(text, other)
 
+    def test_columns_apart_by_commas_and_further_ones(self) -> None:
+        commas = OSU.replace(" ", ",")
+        expected = taken(OSU, "osu_latency").trace
+        for text in (commas, f"Size,Latency (us)\n{commas}", OSU.replace(" ", "\t")):
+            assert taken(text, "osu_latency").trace == expected
+        full = "1 2.00 1.90 2.40 1000\n4096 3.25 3.10 4.00 1000\n"
+        assert pairs(messages(taken(full, "osu_latency")).latency) == [(1, 2.0), (4096, 3.25)]
+        for other in ("2,1,64,3.1\n2,1,4096,4.2\n", "2 1 3\n4 1 3\n"):
+            with pytest.raises(UnreadableTrace, match="no rows"):
+                taken(other, "osu_latency")
+
     def test_prefixes_are_removed_first(self) -> None:
         text = "".join(f"node7: {line}\n" for line in OSU.splitlines())
         assert taken(text, "osu_latency").trace == taken(OSU, "osu_latency").trace

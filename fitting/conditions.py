@@ -368,8 +368,7 @@ def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
         return
     by_name: list[tuple[float, int, str]] = []
     for name in _names((part,)):
-        groups = _grouped(list(places), lambda one, name=name: one.value(name) or "")  # type: ignore[misc]
-        found = _apart(part, groups)
+        found = _apart_by(part, name)
         if found is not None:
             by_name.append((*found, name))
     if by_name:
@@ -401,6 +400,20 @@ def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
         + ("" if ratio else "; parts of one sweep are read as a file each"),
         field="measurements",
     )
+
+
+def _apart_by(part: _Part, name: str) -> tuple[float, int] | None:
+    """As `_apart`, of the values of a name: of all conditions, or of those alike in all else."""
+
+    def others(one: Condition) -> str:
+        return repr((one.run, [(key, value) for key, value in one.named if key != name]))
+
+    places = list(part.places)
+    for alike in (places, *_grouped(places, others)):
+        found = _apart(part, _grouped(alike, lambda one: one.value(name) or ""))
+        if found is not None:
+            return found
+    return None
 
 
 def _percent(ratio: float) -> str:

@@ -290,7 +290,7 @@ SPEC = ReaderSpec(
         mark('its title, "# OSU ... Test v..."', r"^[^#]{0,40}#[#\s]{0,16}OSU\s.*(v[0-9]|Version)"),
         mark(
             'the header line "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
-            r"\bSize\s+((Avg\s+)?(Latency|Bandwidth)\s*\(|MB/s\s+Messages/s)",
+            r"\bSize(\s\(B\))?\s+((Avg\s+)?(Latency|Bandwidth)\s*\(|MB/s\s+Messages/s)",
         ),
     ),
     detects=_detects,

@@ -10,7 +10,7 @@ from the end. Times are µs; a row whose bandwidth is not size / time is left ou
 
 SendRecv alone is read, as of `fitting.readers.nccl_tests`: each rank sends to the next and receives
 from the one before at once. Rows in place (condition `in_place`) are taken where there are no
-others, or where they are chosen. Each cycle of a run of several (numCycle) is a run.
+others, or where they are chosen. Sizes that come again, as in cycles (numCycle), are another run's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.conditions import Condition
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.nccl_tests import AT_ONCE, STATISTIC, of_collectives
@@ -58,7 +57,6 @@ class _Output:
 
     samples: Collector = field(default_factory=Collector)
     others: dict[str, None] = field(default_factory=dict)
-    cycles: dict[int, None] = field(default_factory=dict)
     ranks: dict[int, None] = field(default_factory=dict)
     _has_header: bool = False
 
@@ -78,10 +76,9 @@ class _Output:
         if not line.is_whole or not name or size_of(size) is None:
             self.samples.leave_out("cut off or not a number")
             return
-        cycle = size_of(first[first.index(name) - 1]) if first.index(name) else None
         values = (size_of(size), kind, operation, size_of(in_place), *map(number_of, (time, rate)))
         fields = dict(zip(_NAMES, (*values, number_of(bus), wrong), strict=True))
-        self._add({**fields, "name": name, "numCycle": cycle})
+        self._add({**fields, "name": name})
 
     def take_document(self, document: dict[str, Any]) -> None:
         """Read one object of JSON."""
@@ -90,11 +87,10 @@ class _Output:
 
     def _add(self, row: Mapping[str, Any]) -> None:
         given = dict(row)
-        name, cycle = str(given["name"])[:60], whole(given, "numCycle") or 0
+        name = str(given["name"])[:60]
         if name != _READ:
             self.others[name] = None
             return
-        self.cycles[cycle] = None
         for key in ("ranks", "gpus"):
             if count := whole(given, key):
                 self.ranks[count] = None
@@ -109,8 +105,8 @@ class _Output:
         else:
             is_in_place = given.get("inPlace") == 1
             named = (("in_place", "1" if is_in_place else "0"),)
-            condition = Condition(cycle + 1, named=named, is_spare=is_in_place)
-            self.samples.add(size, time_us, condition)
+            self.samples.begin_size(size, named=named, is_spare=is_in_place)
+            self.samples.add(size, time_us)
 
 
 def _detects(text: str) -> bool:
@@ -140,7 +136,7 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
         ("time_unit", "µs"),
         ("latency_is", AT_ONCE),
         ("statistic", STATISTIC),
-        ("runs", str(len(output.cycles))),
+        ("runs", str(max(condition.run for _, condition in output.samples.spans()))),
     ]
     if output.ranks:
         stated.append(("ranks", ", ".join(map(str, output.ranks))[:100]))

@@ -359,6 +359,21 @@ class TestNamedValues:
             taken(small + large)
         assert len(taken(small + large, where="qps=4").trace) == 2
 
+    def test_two_names_that_hide_each_other_are_asked_for_in_turn(self) -> None:
+        text = "bytes;conns;depth;t_us\n" + "".join(
+            f"{size};{conns};{depth};{conns * depth * (3.0 + size / 100)}\n"
+            for conns in (1, 2)
+            for depth in (1, 2)
+            for size in SIZES
+        )
+        columns = "size=bytes,time=t_us"
+        with pytest.raises(UnreadableTrace, match=r"--where depth=1 \(where\)"):
+            taken(text, columns)
+        with pytest.raises(UnreadableTrace, match=r"--where conns=1 \(where\)"):
+            taken(text, columns, where="depth=2")
+        both = taken(text, columns, where="conns=2,depth=2")
+        assert costs_of(both) == pytest.approx((12.0, 40.0), rel=_NEAR)
+
     def test_values_that_others_connect_agree(self) -> None:
         text = "bytes;threads;t_us\n" + "".join(
             f"{size};{threads};{3.0 + size / 100}\n"

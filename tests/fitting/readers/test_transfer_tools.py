@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -190,6 +191,17 @@ class TestRcclResults:
         assert understood(reading)["runs"] == "2"
         one = read(content_of("rccl-results.csv"), choice=RowChoice(run=1))
         assert pairs(messages(one).latency) == list(self.expected)
+
+    def test_two_files_of_results_are_compared(self) -> None:
+        text = content_of("rccl-results.json").decode()
+        slower = re.sub(
+            r'("time":|"algBw":)([0-9.]+)',
+            lambda found: f"{found[1]}{float(found[2]) * (3 if 'time' in found[1] else 1 / 3):.6f}",
+            text,
+        )
+        with pytest.raises(UnreadableTrace, match=r"2 runs .* 200 % .*--run 1 or --run 2"):
+            taken(text + slower)
+        assert understood(taken(text + text))["runs"] == "2"
 
     def test_layouts_of_other_versions(self) -> None:
         document = json.loads(content_of("rccl-results.json"))

@@ -47,6 +47,7 @@ _GIVEN = re.compile(r"\b([a-z_]{2,30}?_perf)(?![A-Za-z0-9])")
 _HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\b((?:cpu)?time)\s+(?:hipevt\s+)?algbw\b")
 _ANYWHERE = re.compile(r"^[^\S\n]{0,80}#[^\S\n]{1,80}size[^\S\n]{1,80}count\b", re.MULTILINE)
 _RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
+_PLACE = re.compile(r"^#\s+(out-of-place|in-place)\b")
 _READ = "sendrecv_perf"
 _TESTS = re.compile(
     r"_perf(?![a-z0-9])|^(?:send_?recv|all_?(?:reduce|gather|to_?all)|broadcast|reduce(?:_scatter)?"
@@ -70,6 +71,8 @@ class _Output:
     unnamed: int = 0
     is_named_by_user: bool = False
     ranks: int = 0
+    is_in_place: bool = False  # a table has no other times
+    _is_in_place: bool = False
     _test: str = ""
     _columns: tuple[str, ...] = ()
 
@@ -79,6 +82,8 @@ class _Output:
             self._test, self._columns = named.group(1) or named.group(2), ()
         elif _RANK.match(line.text):
             self.ranks += 1
+        elif place := _PLACE.match(line.text):
+            self._is_in_place = place.group(1) == "in-place"
         elif header := _HEADER.match(line.text):
             if header.group(1) == _OF_PROCESSOR and self._test in ("", _READ):
                 refuse(
@@ -91,6 +96,7 @@ class _Output:
             self._test = self._test or self.test
             self.samples.begin_run()
             self.runs += self._test == _READ
+            self.is_in_place = self.is_in_place or (self._is_in_place and self._test == _READ)
             self.unnamed += not self._test
             if self._test not in ("", _READ):
                 self.others[self._test] = None
@@ -201,6 +207,8 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
         ("statistic", STATISTIC),
         ("runs", str(output.runs)),
     ]
+    if output.is_in_place:
+        stated.append(("buffers", "in place, of tables without a time out of place"))
     if output.ranks:
         stated.append(("ranks", str(output.ranks)))
     if output.others:

@@ -241,6 +241,20 @@ class TestRcclResults:
         text = content_of("rccl-results.json").decode().replace(old, new, 1)
         assert understood(taken(text))["rows_left_out"] == f"1: 1 {why}"
 
+    def test_a_table_of_times_in_place_alone_says_so(self) -> None:
+        lines = content_of("nccl-sendrecv.txt").decode().splitlines()
+        alone = "".join(
+            re.sub(r"((?: +[0-9.]+){4})((?: +[0-9.]+){3} +N/A)$", r"\2", line)
+            .replace("out-of-place", "")
+            .replace("  #wrong     time   algbw   busbw", "")
+            + "\n"
+            for line in lines
+        )
+        reading = taken(alone)
+        assert pairs(messages(reading).latency)[0] == (1024, 11.51)
+        assert understood(reading)["buffers"].startswith("in place")
+        assert "buffers" not in understood(read(content_of("nccl-sendrecv.txt")))
+
     def test_the_time_of_a_processor_is_refused(self) -> None:
         text = content_of("nccl-sendrecv.txt").decode().replace("    time ", " cputime ")
         with pytest.raises(UnreadableTrace, match="cputime is the time in which a processor"):

@@ -24,9 +24,9 @@ Traps       where a size has one time, σ is how far it lies from the line throu
             of few sizes an outlier is in half of these distances, so that no more than 20 % of
             them are believed.
             One size that is off alone is an outlier, which the fit passes over.
-            What nothing compares is not taken to agree: named conditions without sizes in common
-            are asked for. Runs of one or two sizes each are the way that some tools measure a
-            sweep, and are taken together; so are conditions that others connect.
+            What nothing compares is not taken to agree: named conditions without two sizes to
+            compare are asked for. Runs of one or two sizes each are the way that some tools
+            measure a sweep, and are taken together; so are conditions that others connect.
 """
 
 from __future__ import annotations
@@ -358,6 +358,10 @@ class _Curve:
     times_us: Floats
     scatter: float
 
+    def __len__(self) -> int:
+        """How many sizes it has."""
+        return len(self.sizes)
+
 
 def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
     """Raise UnreadableTrace where conditions differ, or nothing shows that they agree, naming what
@@ -385,7 +389,10 @@ def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
             field="measurements",
         )
     groups = _grouped(list(places), lambda one: str(one.run))
-    ratio, size = _apart(part, groups) or apart
+    of_runs = _apart(part, groups, are_runs=True)
+    if of_runs is None and apart == _UNKNOWN:
+        return  # single conditions are too small to compare, all of a value or of a run are not
+    ratio, size = of_runs or apart
     numbers = [runs.index(run) + 1 for run in _runs(part)]
     of = "" if len(numbers) == len(runs) else f" of {len(runs)} ({_counted(numbers)})"
     differ = (
@@ -429,9 +436,11 @@ def _grouped(
     return list(found.values())
 
 
-def _apart(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[float, int] | None:
+def _apart(
+    part: _Part, groups: Sequence[Sequence[Condition]], *, are_runs: bool = False
+) -> tuple[float, int] | None:
     """The greatest ratio between groups that differ, and the size it is at; a ratio of 0 where
-    nothing shows that they agree; None where all agree.
+    nothing shows that they agree; None where all agree. `are_runs`: names do not count.
 
     Of many groups each is compared with the one before it and with the first.
     """
@@ -454,8 +463,10 @@ def _apart(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[float, i
             of_one, of_other = (max(curve.scatter, of_all) for curve in pair)
             scatter = float(np.hypot(of_one, of_other))
             ratio = _ratio(*pair, scatter, allowance)
-            are_named = _named(found[at][1]) != _named(found[other][1])
-            if ratio is None and not are_named and min(len(one.sizes) for one in pair) < _OF_LINE:
+            are_named = not are_runs and _named(found[at][1]) != _named(found[other][1])
+            if ratio == _AT_ONE:
+                ratio = None if are_named else _AGREE
+            elif ratio is None and not are_named and min(map(len, pair)) < _OF_LINE:
                 ratio = _AGREE  # one of many runs of a size each
             if ratio == _AGREE:
                 connected.join(at, other)
@@ -466,7 +477,7 @@ def _apart(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[float, i
     return worst
 
 
-_AGREE, _UNKNOWN = (1.0, 0), (0.0, 0)
+_AGREE, _AT_ONE, _UNKNOWN = (1.0, 0), (1.0, 1), (0.0, 0)
 
 
 class _Connected:
@@ -532,8 +543,8 @@ def _curve(sizes: Floats, times_us: Floats) -> _Curve:
 def _ratio(
     one: _Curve, other: _Curve, scatter: float, allowance: float
 ) -> tuple[float, int] | None:
-    """The greatest ratio of two conditions that differ, and its size; _AGREE where they agree, and
-    None where nothing says whether they do.
+    """The greatest ratio of two conditions that differ, and its size; _AGREE where they agree,
+    _AT_ONE where they do at the only size that is compared, None where nothing says it.
     """
     import numpy as np
 
@@ -545,7 +556,7 @@ def _ratio(
     at = int(np.abs(ratios).argmax())
     worst = float(np.exp(np.abs(ratios[at]))), int(sizes[at])
     if len(sizes) == 1:
-        return worst if abs(float(ratios[0])) > of_size else _AGREE
+        return worst if abs(float(ratios[0])) > of_size else _AT_ONE
     of_median = max(near, allowance * _OF_MEDIAN * scatter / len(sizes) ** 0.5)
     is_many = max(2.0, len(sizes) / _PART)
     above, below = np.count_nonzero(ratios > of_size), np.count_nonzero(ratios < -of_size)

@@ -358,6 +358,22 @@ class TestNamedValues:
         with pytest.raises(UnreadableTrace, match=rule):
             taken(small + large)
         assert len(taken(small + large, where="qps=4").trace) == 2
+        at_one_size = one.replace(" 1048576 ", " 5.1 ") + several(4, 9e3, 9.1e3, 2.2e4).replace(
+            " 4096 ", " 5.3 "
+        )
+        with pytest.raises(UnreadableTrace, match=rule):
+            taken(at_one_size)
+
+    def test_values_whose_runs_have_a_size_each_are_compared_as_a_whole(self) -> None:
+        text = "".join(
+            TestSeveralAtOnce.perftest(qps, 3e3, 9e3, 1.2e4)
+            .replace("1048576 " if size != 1_048_576 else " 5.1", " 5.1 ")
+            .replace(" 65536 " if size != 65_536 else " 5.2", " 5.2 ")
+            .replace(" 4096 " if size != 4096 else " 5.3", " 5.3 ")
+            for qps in (1, 4)
+            for size in (4096, 65_536, 1_048_576)
+        )
+        assert len(taken(text).trace) == 6
 
     def test_two_names_that_hide_each_other_are_asked_for_in_turn(self) -> None:
         text = "bytes;conns;depth;t_us\n" + "".join(

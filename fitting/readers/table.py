@@ -13,7 +13,7 @@ the table say it, and of 1000 elsewhere.
 
 Other columns tell conditions apart, as `connections`, where each of their values was measured at
 most of the sizes from its smallest to its largest; one whose name has a unit of times or rates, as
-delay_ms, where each was measured at all of them. Counts of errors and the like are results. A
+delay_ms, where each was measured at nearly all of them. Counts of errors and the like are results. A
 header line that comes again begins a run. So do sizes that start anew below an empty line or words,
 where the blocks between have mostly the same sizes: else these only interrupt one sweep.
 """
@@ -69,6 +69,7 @@ _NEAR_RATE = 0.006  # a rate of three digits; KB of 1000 and of 1024 are 0.024 a
 _MAX_RATES = 1000
 _MAX_LOOKED_AT, _MAX_TELLING = 100, 12  # columns that may tell conditions apart, and that do
 _MAX_VALUES = 64  # of a column that tells conditions apart
+_NEARLY = 0.75  # of all sizes, for a value of a column that has a unit
 _MOSTLY = 2  # more than one of so many sizes is most of them
 _MAX_COUNTED = 4096  # of a column that would, with fewer of them
 _RESULT = re.compile(
@@ -470,12 +471,12 @@ def _without_unit(name: str) -> str:
 
 
 def _is_grid(others: Sequence[tuple[str, ...]], sizes: Sequence[int], at: int) -> bool:
-    """Whether each value of a column was measured at each size, as what is set is."""
+    """Whether each value of a column was measured at nearly all sizes, as what is set is."""
     by_value = dict[str, set[int]]()
     for row, size in zip(others, sizes, strict=True):
         by_value.setdefault(row[at], set()).add(size)
     every = set(sizes)
-    return len(every) > 1 and all(found == every for found in by_value.values())
+    return len(every) > 1 and all(len(found) >= _NEARLY * len(every) for found in by_value.values())
 
 
 def _telling_values(others: Sequence[tuple[str, ...]], sizes: Sequence[int], at: int) -> int:

@@ -322,6 +322,11 @@ class TestNamedValues:
         same = text.replace(";20;", ";1;")
         assert len(messages(taken(same, columns))) == 2 * len(SIZES)
 
+    def test_what_is_set_may_lack_a_size(self) -> None:
+        lines = self.table("delay_ms", "1", "20").splitlines(keepends=True)
+        with pytest.raises(UnreadableTrace, match="delay_ms has the values 1, 20"):
+            taken("".join(lines[:-1]), "size=bytes,time=t_us")
+
     @pytest.mark.parametrize("name", ["p50_us", "avg_ms", "bw_MB/s", "elapsed (s)", "sample"])
     def test_what_was_measured_is_no_condition(self, name: str) -> None:
         text = self.table(name, "1", "20")

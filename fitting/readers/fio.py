@@ -3,7 +3,8 @@
     {"fio version": "fio-3.33", "jobs": [{"job options": {"bs": "4k", "iodepth": "1"},
      "read": {"io_bytes": 8388608, "total_ios": 2048, "clat_ns": {"percentile": {...}}}}]}
 
-of --output-format=json (or json+), and the log of --write_lat_log, a row an I/O:
+of --output-format=json (or json+; other forms are refused), and the log of --write_lat_log, a row
+an I/O:
 
     3, 145345, 0, 4096, 0          time in ms, latency in ns, 0 for a read, block size, offset
 
@@ -47,19 +48,32 @@ _DECILES = tuple(f"{tens}0.000000" for tens in range(1, 10))
 _NS_PER_US, _US_PER_US = 1e3, 1.0
 _MIN_ROWS = 2  # of those at the beginning that have to look like a log's
 _QUEUES = ("iodepth", "numjobs")
+_TERSE = re.compile(r"^[2-5];fio-[0-9.]{1,12};", re.MULTILINE)
+_SUMMARY = re.compile(r"^[^\n:]{1,100}: \(g=[0-9]{1,6}\): rw=[a-z]{2,12}, bs=", re.MULTILINE)
 _TESTS = re.compile(r"^(?:fio_)?(clat|slat|lat|bw|iops)$", re.IGNORECASE)
 _NOT_SAID = "what the log is of: clat, slat or lat, which only its name tells"
 _NO_TIMES = {"bw": "of bandwidths", "iops": "of I/Os a second"}
 
 
 def _detects_json(head: str) -> bool:
-    return tool_of(head) == "fio"
+    if tool_of(head) is not None:
+        return tool_of(head) == "fio"
+    return (": (g=" in head and _SUMMARY.search(head) is not None) or _TERSE.search(
+        head
+    ) is not None
 
 
 def _read_json(content: bytes, kind: TraceKind | None) -> Reading:
     rows, versions, statistics = StageRows(), dict[str, None](), dict[str, None]()
     left_out: dict[str, int] = {}
-    for document in documents_of(decoded(content)):
+    text = decoded(content)
+    if tool_of(text) is None:
+        form = "terse output" if _TERSE.search(text) else "summary"
+        refuse(
+            f"the {form} of fio is not read: run it with --output-format=json, or with "
+            "--write_lat_log, one block size and --iodepth=1 a job"
+        )
+    for document in documents_of(text):
         versions[str(document.get("fio version"))[:40]] = None
         common = part(document, "global options")
         for job in parts(document, "jobs"):

@@ -13,7 +13,7 @@ the table say it, and of 1000 elsewhere.
 
 Other columns tell conditions apart, as `connections`, where each of their values was measured at
 most of the sizes from its smallest to its largest; one whose name has a unit of times or rates, as
-delay_ms, where each was measured at nearly all of them. Counts of errors and the like are results. A
+delay_ms, where each was measured at nearly all of them. Counts of errors and the like are none. A
 header line that comes again begins a run. So do sizes that start anew below an empty line or words,
 where the blocks between have mostly the same sizes: else these only interrupt one sweep.
 """

@@ -56,9 +56,13 @@ class _Output:
         """Read one line. Raises UnreadableTrace."""
         if _HEADER.match(line.text):
             names = [name.casefold() for name in _APART.split(line.text)]
-            if _TIME not in names:
-                refuse(f"line {line.number}: expected a column Avg Lat (us) of tebench")
-            self._places = tuple(map(names.index, (_SIZE, _BATCH, _RATE, _TIME)))
+            wanted = (_SIZE, _BATCH, _RATE, _TIME)
+            if not {*wanted} <= {*names}:
+                refuse(
+                    f"line {line.number}: expected the columns BlkSize (B), Batch, BW (GB/s) and "
+                    "Avg Lat (us) of tebench, apart by two blanks or more"
+                )
+            self._places = tuple(map(names.index, wanted))
             self._count, self.runs = len(names), self.runs + 1
             self.latency.begin_run()
             self.interarrival.begin_run()

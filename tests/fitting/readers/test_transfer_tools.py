@@ -167,6 +167,13 @@ class TestTebench:
         text = "\n".join(wider) + "\n" + "65536   1   5.041231  5.1   13.0  12.8  15.5  21.1\n"
         assert pairs(messages(taken(text)).latency)[-1] == (65_536, 13.0)
 
+    @pytest.mark.parametrize(
+        ("old", "new"), [("BW (GB/S)  ", "BW (GB/S) 0"), ("Avg Lat (us)", "Avg Lat (ms)")]
+    )
+    def test_a_header_without_its_columns_is_refused(self, old: str, new: str) -> None:
+        with pytest.raises(UnreadableTrace, match="line 3: expected the columns BlkSize"):
+            taken(content_of("tebench.txt").decode().replace(old, new))
+
     def test_a_row_that_contradicts_itself_is_left_out(self) -> None:
         text = content_of("tebench.txt").decode().replace("5.041231 ", "7.541231 ")
         left_out = understood(taken(text))["rows_left_out"]

@@ -174,12 +174,12 @@ class FitOptions:
 
     def choice_of(self, place: int) -> RowChoice:
         """Return what is said of the rows of the file at this place, from 0."""
-        end = 0
+        begin = 0
         for stage in self.composed:
-            end += stage.files
-            if place < end:
-                return stage.choice
-        return self.choice
+            if place < begin + stage.files:
+                return stage.choice.of_file(place - begin)
+            begin += stage.files
+        return self.choice.of_file(place)
 
     def _check_composed(self) -> None:
         if self.choice != NO_CHOICE:

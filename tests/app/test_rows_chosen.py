@@ -97,6 +97,21 @@ class TestEveryDoor:
             assert "sendrecv_perf, as you said" in said(capsys, "fit", str(file), *words)
         assert "does not say which test" in said(capsys, "fit", str(tmp_path / "a.log"))
 
+    def test_bare_columns_whose_files_are_called_after_their_tests(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        latency, bandwidth = (str(tmp_path / name) for name in ("osu_latency.1", "osu_bw.1"))
+        for path, test, other in ((latency, "Latency", "Bandwidth"), (bandwidth, "Bandwidth", "")):
+            _, _, rows = RUNS.partition(f"{test} (")
+            bare = rows.partition("# OSU" if other else "# OSU MPI Latency")[0]
+            Path(path).write_text(bare.partition("\n")[2])
+        assert "osu_bw, as you said" in said(capsys, "fit", latency, bandwidth)
+        answer = ("optimize", latency, bandwidth, "--bytes", "1MiB")
+        assert "bottleneck" in said(capsys, *answer)
+        assert "not recognised" in said(capsys, *answer, "--test", "osu_latency,other")
+        crossed = said(capsys, "crossover", latency, latency)
+        assert "not recognised" not in crossed
+
     def test_conditions_of_a_table_at_the_command_line(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

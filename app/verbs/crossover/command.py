@@ -75,6 +75,7 @@ def asked_of(
     from app.schemas.source import source_of
     from contract.limits import MAX_NAME_LENGTH
     from contract.source import SOURCE_FIELDS
+    from domain.conditions import named_test
     from domain.errors import InvalidInput
 
     if arguments.a == arguments.b == STANDARD_INPUT:
@@ -85,9 +86,10 @@ def asked_of(
     _check_said(said, tuple(sources.values()))
     for place, source in sources.items():
         is_file = isinstance(source, TraceSource)
-        costs = merged(body_of(source), {"fit_options": said if is_file else {}})
-        body[place] = {name: one for name, one in costs.items() if name in SOURCE_FIELDS}
         name = Path(getattr(arguments, place)).name
+        of_file = {**said, "test": said["test"] or named_test(name)}
+        costs = merged(body_of(source), {"fit_options": of_file if is_file else {}})
+        body[place] = {name: one for name, one in costs.items() if name in SOURCE_FIELDS}
         if not isinstance(source, ProfileSource) and name != STANDARD_INPUT:
             body[f"{place}_name"] = name[:MAX_NAME_LENGTH]
     with options_named(words_of(CrossoverIn)):

@@ -8,7 +8,6 @@ import argparse
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.ui.options import add_option, add_words, body_of_options
@@ -74,26 +73,19 @@ def asked_of(arguments: argparse.Namespace) -> FitQueryIn:
 
     Raises InvalidInput.
     """
+    from app.console.files import test_in_names
     from app.verbs.fit.request import asked_in_words
 
     said = body_of_options(WORDS, arguments)
     sizes = arguments.message_bytes
     if sizes is None and "test" not in said:
-        said["test"] = _test_in_names(arguments.sources)
+        said["test"] = test_in_names(arguments.sources)
     elif sizes is not None and said.pop("test", None) is None:
         message_bytes, *more = sizes
         if more:
             raise InvalidInput("expected one message without --test", field="message_bytes")
         said["message_bytes"] = message_bytes
     return asked_in_words(said)
-
-
-def _test_in_names(names: Sequence[str]) -> str | None:
-    """Return the test that all of these files are called after; None for none, or several."""
-    from domain.conditions import named_test
-
-    found = {named_test(Path(name).name) for name in names}
-    return found.pop() if len(found) == 1 else None
 
 
 def _ran(files: Iterable[NamedFile], arguments: argparse.Namespace) -> Iterator[NamedFile]:

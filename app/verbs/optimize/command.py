@@ -102,10 +102,13 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 def asked_of(arguments: argparse.Namespace, source: Source, settings: Settings) -> OptimizeIn:
     """Return the request of a source and of the options, which win. Raises InvalidInput."""
-    from app.console.files import body_of, merged
+    from app.console.files import TraceSource, body_of, merged, test_in_names
     from app.schemas.base import dump_json, parse_json
 
-    body = merged(body_of(source), _options_of(arguments, settings))
+    options = _options_of(arguments, settings)
+    if isinstance(source, TraceSource) and (test := test_in_names(arguments.sources)):
+        options.setdefault("fit_options", {}).setdefault("test", test)
+    body = merged(body_of(source), options)
     if body.get("message_bytes") is None:
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"

@@ -62,15 +62,7 @@ _EXAMPLES = {
     "optimize": "examples/kv-staging.json --current 512KiB",
     "fit": "examples/local-path-direct.csv --save-as local-path",
     "compose": "--stage copy=copy.csv --stage wire=wire.csv --save-as path",
-    "measure": "memcpy --bytes 4KiB..1MiB --save-as copy",
-    "verify": "path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
-    "tune": "--stage memcpy --stage crc32 --current 64KiB --target ucx",
-    "sweep": "--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
     "plan": "osu-latency.txt --min-message 64 --max-message 1MiB",
-    "model layer count": "--mpicc mpicc.mpich --output layer.json",
-    "model layer check": "layer.json --max-more 1%",
-    "model mover": "exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
-    "model reproduce": "wang98 --output papers-report",
     "profiles list": "--json",
     "profiles show": "myrinet-gam",
     "profiles save": "staging examples/kv-staging.json",
@@ -218,7 +210,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_target_options(parser: Parser) -> None:
+def add_target_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that a target of exports has of its own."""
     parser.add_argument(
         "--option",
@@ -234,23 +226,19 @@ def add_owner(parser: Parser) -> None:
     parser.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
 
 
-def add_seed(parser: Parser) -> None:
+def add_seed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
     )
 
 
-def add_time_limit(parser: Parser, summary: str) -> None:
+def add_time_limit(parser: argparse.ArgumentParser, summary: str) -> None:
     parser.add_argument(
         "--time-limit", dest="time_limit_s", type=number, metavar="SECONDS", help=summary
     )
 
 
-# What tune knows by name: stages, as the probe has them. TCP over a link into a synced file.
-PATHS = {"tcp-to-file": ("tcp", "write-sync")}
-
-
-def add_transfers(parser: Parser, time_limit_s: float) -> None:
+def add_transfers(parser: argparse.ArgumentParser, time_limit_s: float) -> None:
     """Add what says which transfers to run, and how."""
     parser.add_argument(
         "--stage",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import csv
+import io
 import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -82,6 +84,15 @@ def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be written"
         raise InvalidInput(f"the file of {noun}: {reason}", field=field) from None
+
+
+def csv_of(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> bytes:
+    """Return a table's file, comma separated."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows(rows)
+    return text.getvalue().encode()
 
 
 class KeptAsItGoes:

@@ -56,7 +56,8 @@ class _ShowVersion(argparse.Action):
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the arguments; `command` names it. Raises InvalidInput; SystemExit for help."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if command_words(name := " ".join(words[1:3])) == " ".join(words[:3]):
+    name = " ".join(words[1:3])
+    if name in VERBS and command_words(name) == " ".join(words[:3]):
         words[1:3] = [name]  # it may have two words
     own, program = _parted(words)
     found: argparse.Namespace = grammar(own).parse_args(own)

@@ -273,15 +273,23 @@ class ProfileSource:
 Source: TypeAlias = RequestSource | TraceSource | ProfileSource
 
 
+def is_there(name: str) -> bool:
+    """Return whether a file or a folder has this name, or standard input is meant."""
+    try:
+        return name == STANDARD_INPUT or Path(name).exists()
+    except OSError:  # no file can have a name of this length
+        return False
+
+
 def read_source(name: str, settings: Settings) -> Source:
     """Return what this name stands for. Raises NotFound, NotJson, BodyTooLarge,
     UnsupportedMediaType.
     """
-    is_there = name == STANDARD_INPUT or Path(name).exists()
-    if not is_there or Path(name).is_dir():  # a profile may have the name of a folder here
+    is_found = is_there(name)
+    if not is_found or Path(name).is_dir():  # a profile may have the name of a folder here
         if _PROFILE_REFERENCE.fullmatch(name) and not name.endswith((".json", ".csv")):
             return ProfileSource(name)
-        if not is_there:
+        if not is_found:
             raise NotFound(f"there is no file {quoted(name)}", field="source")
     raw = _read(name, settings.max_trace_bytes)
     if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
@@ -312,7 +320,7 @@ def read_sources(names: Sequence[str], settings: Settings) -> Source:
     contents = []
     for name in names:
         source = read_source(name, settings)
-        if isinstance(source, ProfileSource) and not Path(name).exists():
+        if isinstance(source, ProfileSource) and not is_there(name):
             raise NotFound(
                 f"there is no file {quoted(name)}; several sources are files of measurements of "
                 "one path, and a profile is given alone",
@@ -348,7 +356,7 @@ def _stages_of(raw: bytes) -> RequestSource | None:
 
 def read_trace(name: str, settings: Settings) -> bytes:
     """Return the content of a trace file or of standard input, expanded."""
-    if name != STANDARD_INPUT and not Path(name).exists():
+    if not is_there(name):
         raise NotFound(f"there is no file {quoted(name)}", field="source")
     return _read(name, settings.max_trace_bytes)
 

@@ -119,7 +119,7 @@ def check_transfers(
 
 def message_bytes_of(arguments: argparse.Namespace) -> int:
     """Return the message that is transferred. Raises InvalidInput."""
-    given = _MESSAGE_BYTES if arguments.bytes is None else arguments.bytes
+    given = _MESSAGE_BYTES if arguments.message_bytes is None else arguments.message_bytes
     if not 1 <= given <= _MAX_MESSAGE_BYTES:
         raise InvalidInput(
             f"expected a message of {format_byte_range(1, _MAX_MESSAGE_BYTES)}, got "

@@ -6,26 +6,33 @@ No service runs programs: who asks a server to run one has found a hole.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from app.ui.options import add_words
+from contract.constraints import ConstraintsIn
+from contract.declare import words_of
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
     from measuring.own_program import ProgramRun
 
+SMALLEST = tuple(
+    replace(word, help="no smaller size is run (1/4096)")
+    for word in words_of(ConstraintsIn, ("min_fragment_bytes",))
+)
 REFUSED = 3  # the exit code where the program cannot use the size in use
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the program, its message, and how its time is read."""
-    from app.console.argument_parts import add_seed, number, size, size_or_whole, whole
+    from app.console.argument_parts import add_seed, number, whole
+    from app.console.transfer_arguments import words_of_message
 
     parser.add_argument(
         "program", nargs="*", metavar="PROGRAM", help="behind --, with {bytes} for the size"
     )
-    parser.add_argument("--bytes", type=size, metavar="SIZE", help="the message that it moves")
-    parser.add_argument(
-        "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
-    )
+    add_words(parser, words_of_message("the message that it moves"))
     parser.add_argument(
         "--env",
         action="append",
@@ -44,9 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unit", metavar="UNIT", help="of a number that has none beside it, as ms")
     parser.add_argument("--rate", action="store_true", help="the number is a rate, as 3.1 GB/s")
-    parser.add_argument(
-        "--min-fragment-bytes", type=size, metavar="SIZE", help="no smaller size is run (1/4096)"
-    )
+    add_words(parser, SMALLEST)
     parser.add_argument(
         "--max-runs", type=whole, default=40, metavar="COUNT", help="6 to 1000 (40)"
     )

@@ -66,7 +66,7 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
     target = arguments.out or arguments.continued or OWN_FILE
     check_target(target, field="out", noun=_NOUN, example=OWN_FILE)
     transfers, facts = _earlier(arguments)
-    message_bytes = arguments.bytes
+    message_bytes = arguments.message_bytes
     if message_bytes is None and transfers is not None:
         message_bytes = transfers.message_bytes
     if message_bytes is None:
@@ -151,10 +151,10 @@ def _earlier(arguments: argparse.Namespace) -> tuple[OwnTransfers | None, dict[s
     facts = {name: words for name, colon, words in parts if colon}
     if not {_COMMAND, _TIME} <= facts.keys() or found.unused:
         raise InvalidInput("expected a file that sluice sweep has written", field="continue")
-    if arguments.bytes not in (None, found.transfers.message_bytes):
+    if arguments.message_bytes not in (None, found.transfers.message_bytes):
         raise InconsistentInput(
             f"expected the message of the file, {format_bytes(found.transfers.message_bytes)}, and "
-            f"not {format_bytes(arguments.bytes)}",
+            f"not {format_bytes(arguments.message_bytes)}",
             field="bytes",
         )
     return found.transfers, facts
@@ -172,7 +172,7 @@ def _current(
     """
     from domain.units import parse_bytes
 
-    given = arguments.current
+    given = arguments.uncertainty_current
     current = current_of(given, message_bytes)
     if _CURRENT not in facts:
         return current

@@ -6,8 +6,13 @@ No service measures: who asks a server to burn its processors has found a hole.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.ui.options import add_words
+from contract.compose import ComposeIn
+from contract.declare import words_of
+from contract.export import ExportIn
 from domain.errors import InconsistentInput, Infeasible
 from domain.units import format_bytes
 
@@ -19,11 +24,15 @@ if TYPE_CHECKING:
 
 # Ways that are known by name: stages, as the probe has them. TCP over a link into a synced file.
 PATHS = {"tcp-to-file": ("tcp", "write-sync")}
+WRITTEN = words_of(ExportIn, ("option",))
+STORED = tuple(
+    replace(word, help="store the stages (tuned)") for word in words_of(ComposeIn, ("save_as",))
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the way that is tuned, how it is measured, and what is written."""
-    from app.console.argument_parts import add_target_options, add_transfers
+    from app.console.transfer_arguments import add_transfers
 
     parser.add_argument(
         "place",
@@ -35,10 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_transfers(parser, 80.0)
     parser.add_argument("--target", metavar="NAME", help="print it for this library, as export has")
-    add_target_options(parser)
-    parser.add_argument(
-        "--save-as", default="tuned", metavar="PROFILE", help="store the stages (tuned)"
-    )
+    add_words(parser, (*WRITTEN, *STORED))
+    parser.set_defaults(save_as="tuned")
     parser.add_argument(
         "--folder", default=".", metavar="FOLDER", help="of the measurements (default here)"
     )
@@ -109,8 +116,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
 def _kept(raced: Raced, revision: Revision, settings: Settings) -> Raced:
     """Keep the verdict on the model with its revision, and return it with its date."""
-    from dataclasses import replace
-
     from app.console.verdicts import kept_with
 
     verification, _ = kept_with(revision, raced.verification, settings)
@@ -174,5 +179,6 @@ def write_configuration(
 
 def _words_of_export(arguments: argparse.Namespace) -> list[str]:
     """The words by which `sluice export` writes what is stored for the target."""
-    options = [word for option in arguments.option for word in ("--option", option)]
+    given = (option.partition(":") for option in arguments.option or ())
+    options = [word for name, _, value in given for word in ("--option", f"{name}={value}")]
     return ["export", arguments.save_as, "--target", arguments.target, *options]

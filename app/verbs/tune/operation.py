@@ -37,7 +37,9 @@ def check_tune(
     probe starts. Raises InvalidInput, InconsistentInput, NotMeasurable, and what opening the
     database does.
     """
-    check_transfers(stages, message_bytes, current_of(arguments.current, message_bytes), arguments)
+    check_transfers(
+        stages, message_bytes, current_of(arguments.uncertainty_current, message_bytes), arguments
+    )
     for stage in stages:
         asked = stage_of(stage, message_bytes, stages, arguments)
         if len(asked.bytes) < 2:

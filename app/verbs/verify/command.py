@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the model, and which transfers to compare it with."""
-    from app.console.argument_parts import add_transfers
+    from app.console.transfer_arguments import add_transfers
+    from app.ui.options import add_words
+    from contract.declare import words_of
+    from contract.verification import VerificationIn
 
     parser.add_argument("source", metavar="SOURCE", help="profile or file")
     add_transfers(parser, 30.0)
-    parser.add_argument(
-        "--recorded", metavar="FILE", help="transfers of before, in place of new ones"
-    )
+    add_words(parser, words_of(VerificationIn))
     parser.add_argument("--output", metavar="FILE", help="for every transfer (transfers.csv)")
 
 
@@ -43,7 +44,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
 
     settings = Settings.from_environment()
     model = model_of(arguments.source, settings, output)
-    if arguments.recorded is not None:
+    if arguments.transfers is not None:
         found = recorded(model, arguments)
     else:
         found = transferred(model, arguments, output)

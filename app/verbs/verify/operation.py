@@ -61,7 +61,7 @@ def transferred(model: Model, arguments: argparse.Namespace, output: Output) -> 
     stages = tuple(arguments.stages or model.stages)
     _check_stages(model, stages)
     message_bytes = message_bytes_of(arguments)
-    current_bytes = current_of(arguments.current, message_bytes)
+    current_bytes = current_of(arguments.uncertainty_current, message_bytes)
     target = arguments.output or TRANSFERS_FILE
     check_target(target, field="output", noun=_NOUN, example="transfers.csv")
     if model.revision is not None:
@@ -146,19 +146,20 @@ def model_of(name: str, settings: Settings, output: Output) -> Model:
 def recorded(model: Model, arguments: argparse.Namespace) -> Verified:
     """Return the verification of transfers in a file. Raises InvalidInput and UnreadableTrace."""
     try:
-        text = Path(arguments.recorded).read_text(encoding="utf-8", errors="replace")
+        text = Path(arguments.transfers).read_text(encoding="utf-8", errors="replace")
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be read"
         raise InvalidInput(f"the transfers' file: {reason}", field="recorded") from None
     transfers = recorded_transfers(text)
-    if arguments.bytes is not None and arguments.bytes != transfers.message_bytes:
+    given = arguments.message_bytes
+    if given is not None and given != transfers.message_bytes:
         raise InvalidInput(
             "expected the message of the transfers, "
-            f"{format_bytes(transfers.message_bytes)}, and not {format_bytes(arguments.bytes)}",
+            f"{format_bytes(transfers.message_bytes)}, and not {format_bytes(given)}",
             field="bytes",
         )
     stages = arguments.stages or model.stages
     verification = verification_by(model.pipeline, transfers, stages=stages or ())
     recommended = recommended_of(model, transfers.message_bytes, transfers.stages)
-    current_bytes = current_of(arguments.current, transfers.message_bytes)
+    current_bytes = current_of(arguments.uncertainty_current, transfers.message_bytes)
     return Verified(verification, recommended, current_bytes, False)

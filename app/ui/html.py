@@ -8,7 +8,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from app.text.notices import capitalised, sentence
-from app.ui.parts import Bars, Cell, Chart, Facts, Grid, Link, Notice, Part
+from app.ui.parts import Bars, Beyond, Cell, Chart, Facts, Grid, Link, Notice, Part
 
 _NOTICES = Markup('<div class="notice" role="note" aria-label="To beware of">{}</div>')
 _BARS = Markup('<svg class="bars" viewBox="0 0 1000 {}" role="img" aria-label="{}">{}</svg>')
@@ -70,7 +70,7 @@ def _row(grid: Grid, row: tuple[Cell, ...]) -> Markup:
     cells = [
         Markup("<{tag}{number}>{cell}</{end}>").format(
             tag=Markup("td" if at else 'th scope="row"'),
-            number=_number(column.is_number),
+            number=_number(column.is_number, is_beyond=isinstance(cell, Beyond)),
             cell=_cell(cell),
             end="td" if at else "th",
         )
@@ -82,11 +82,14 @@ def _row(grid: Grid, row: tuple[Cell, ...]) -> Markup:
 def _cell(cell: Cell) -> Markup:
     if isinstance(cell, Link):
         return _LINK.format(cell.address, cell.text, cell.said)
+    if isinstance(cell, Beyond):
+        return Markup('{}<span class="unseen">{}</span>').format(cell.text, cell.said)
     return Markup("{}").format(cell)
 
 
-def _number(is_number: bool) -> Markup:
-    return Markup(' class="number"' if is_number else "")
+def _number(is_number: bool, *, is_beyond: bool = False) -> Markup:
+    names = [name for name, is_so in (("number", is_number), ("more", is_beyond)) if is_so]
+    return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
 
 
 def _bars(bars: Bars) -> Markup:

@@ -26,7 +26,17 @@ class Link:
     said: str = ""
 
 
-Cell: TypeAlias = str | Link
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A cell whose number is beyond a limit: a page has it stand out, and has `said` read aloud
+    behind it; a terminal shows its text.
+    """
+
+    text: str
+    said: str
+
+
+Cell: TypeAlias = str | Link | Beyond
 
 
 @dataclass(frozen=True, slots=True)

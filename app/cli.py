@@ -121,36 +121,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
             "restore": serving.restore,
         }
         return upkeep[arguments.command](arguments, output)
-    if arguments.command == "measure":
-        from app.console.measure import measure
-        from app.console.running import ended_by_signals
-
-        with ended_by_signals():
-            return measure(arguments, output)
-    if arguments.command in ("verify", "tune", "sweep"):
-        from app.console import sweep, tune, verify
-        from app.console.running import ended_by_signals
-
-        verbs = {"verify": verify.verify, "tune": tune.tune, "sweep": sweep.sweep}
-        with ended_by_signals():
-            return verbs[arguments.command](arguments, output)
-    if arguments.command.startswith("layer "):
-        from app.console import layer_counts
-
-        return {
-            "layer count": layer_counts.layer_count,
-            "layer check": layer_counts.layer_check,
-        }[arguments.command](arguments, output)
-    if arguments.command == "mover":
-        from app.console.mover import mover
-        from app.console.running import ended_by_signals
-
-        with ended_by_signals():
-            return mover(arguments, output)
-    if arguments.command == "reproduce":
-        from app.console.reproduce import reproduce
-
-        return reproduce(arguments, output)
     raise AssertionError(f"nothing carries out {arguments.command}")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Verb:
     """A folder of app/verbs: its one-line summary and example, its doors, and how a job of it is
-    shown.
+    shown. A name of two words has a folder with `_` between them.
 
     Without an example its command only has verbs below it, as `sluice keys list`.
     `section` is that of the command line, one of SECTIONS; `doing` is the word for a job that runs,
@@ -38,7 +38,7 @@ class Verb:
 
     def module(self, name: str) -> Any:
         """Return a module of the verb's folder, imported now."""
-        return import_module(f".verbs.{self.name}.{name}", __package__)
+        return import_module(f".verbs.{self.name.replace(' ', '_')}.{name}", __package__)
 
 
 VERBS = {
@@ -170,6 +170,62 @@ VERBS = {
             section="Stored",
             part="Answers",
         ),
+        Verb(
+            "measure",
+            summary="measure a stage, or the signature of a transport, here",
+            example="memcpy --bytes 4KiB..1MiB --save-as copy",
+            section="Measure",
+            doors=("command",),
+        ),
+        Verb(
+            "sweep",
+            summary="run your own program at sizes that win, and say which to set",
+            example="--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
+            section="Measure",
+            doors=("command",),
+        ),
+        Verb(
+            "verify",
+            summary="compare a model with real transfers over its stages, here",
+            example="path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
+            section="Measure",
+            doors=("command",),
+        ),
+        Verb(
+            "tune",
+            summary="measure, compose, fit and verify, and say what to set",
+            example="--stage memcpy --stage crc32 --current 64KiB --target ucx",
+            section="Measure",
+            doors=("command",),
+        ),
+        Verb(
+            "layer count",
+            summary="count an installed MPI's instructions under callgrind",
+            example="--mpicc mpicc.mpich --output layer.json",
+            section="model",
+            doors=("command",),
+        ),
+        Verb(
+            "layer check",
+            summary="count again, and say what takes more instructions now",
+            example="layer.json --max-more 1%",
+            section="model",
+            doors=("command",),
+        ),
+        Verb(
+            "mover",
+            summary="measure by the reference mover: stages, hiding, heat",
+            example="exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
+            section="model",
+            doors=("command",),
+        ),
+        Verb(
+            "reproduce",
+            summary="the numbers of a paper, published beside computed",
+            example="wang98 --output papers-report",
+            section="model",
+            doors=("command",),
+        ),
     )
 }
 
@@ -178,11 +234,11 @@ VERBS = {
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": (),
-        "Measure": ("measure", "sweep", "verify", "tune"),
+        "Measure": (),
         "Use": ("open",),
         "Stored": ("profiles",),
         "Serve": ("serve", "jobs", "keys", "changes", "demo"),
-        "model": ("layer count", "layer check", "mover", "reproduce"),
+        "model": (),
         "admin": ("work", "engine", "collect", "backup", "restore", "completion"),
     }
 )

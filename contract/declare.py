@@ -115,11 +115,14 @@ class Asked:
     `means` says it in full, with its unit, for documents and clients; `help` is the option's, short
     beside its name and default; `label` is the page's. `place` is where its value stands in the
     body. `also` is a second name of the option. `mark`: the value that an option, or a box, stands
-    for where it takes none. `is_repeated`: an option for each item, or where it `takes_several`
-    one option for all; on a page commas part them. `is_long`: a text of any length. `file` is what
-    the file is called that the option reads, where a page has its text. `needs` names the field
-    without which this one says nothing. `echoes`: of an answer, which repeats what was asked. What
-    has no `option` is not on the command line, and what has no `label` not on a page.
+    for where it takes none. `choices` are all values that there are, `offers` those among which a
+    page has one chosen where an option takes others, too. `is_repeated`: an option for each item,
+    or where it `takes_several` one option for all; on a page commas part them. What `takes_several`
+    and is not repeated is one text, of which an option takes the parts. `is_long`: a text of any
+    length; of others a page takes `max_characters`. `file` is what the file is called that the
+    option reads, where a page has its text. `needs` names the field without which this one says
+    nothing. `echoes`: of an answer, which repeats what was asked. What has no `option` is not on
+    the command line, and what has no `label` not on a page.
     """
 
     means: str
@@ -132,10 +135,12 @@ class Asked:
     label: str = ""
     hint: str = ""
     choices: tuple[tuple[str, str], ...] = ()
+    offers: tuple[tuple[str, str], ...] = ()
     mark: Any = None
     is_repeated: bool = False
     takes_several: bool = False
     is_long: bool = False
+    max_characters: int = 200
     file: str = ""
     is_required: bool = False
     is_source: bool = False
@@ -149,6 +154,11 @@ class Asked:
     def name(self) -> str:
         """Its name on a page."""
         return self.page or self.place[-1]
+
+    @property
+    def usual(self) -> str:
+        """What a page says where nothing is chosen, "" where nothing is to be chosen."""
+        return next((value for value, _ in self.choices or self.offers), "")
 
     @property
     def pointer(self) -> str:

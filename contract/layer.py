@@ -27,6 +27,8 @@ End: TypeAlias = Literal["source", "destination"]
 Per: TypeAlias = Literal["transfer", "packet", "word", "acknowledgement"]
 When: TypeAlias = Literal["before", "during", "after"]
 
+# The names of those that are shipped, sorted.
+PUBLISHED_LAYERS = ("cmam-finite", "cmam-indefinite", "cmam-single")
 _NO_OTHER = documented(additionalProperties=False)  # names of another form
 ClassName = Annotated[str, rule(pattern=f"^{CLASS_RULE}$")]
 Instructions = Annotated[

@@ -6,7 +6,16 @@ from typing import Annotated, Literal, TypeAlias
 
 from .constraints import ConstraintsOut
 from .declare import Input, Output, asked, documented, output, rule, sent
-from .layer import Cycles, End, LayerGiven, LayerOut, NetworkFeature, PacketWords, Service
+from .layer import (
+    PUBLISHED_LAYERS,
+    Cycles,
+    End,
+    LayerGiven,
+    LayerOut,
+    NetworkFeature,
+    PacketWords,
+    Service,
+)
 from .limits import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -24,6 +33,7 @@ from .rules import STATUS_MEANS, Bytes, OverheadUs, ProfileName, Share, Status, 
 StageMapping: TypeAlias = Literal["packet", "transfer"]
 Handshake: TypeAlias = Literal["overlapped", "blocking"]
 Features = Annotated[list[NetworkFeature], rule(max_length=len(NETWORK_FEATURES))]
+_LISTED = 2_000  # characters of sizes, counts and prices
 ClockMhz = Annotated[float, rule(gt=0.0, le=MAX_CLOCK_MHZ), documented(description="MHz")]
 
 
@@ -42,6 +52,8 @@ class LayerCostsIn(Input):
         help="a published one, as cmam-finite, or a document's file",
         metavar="LAYER",
         label="A published one",
+        offers=tuple((name, name) for name in PUBLISHED_LAYERS),
+        is_source=True,
     )
     cycles: Cycles | None = asked(
         "cycles of an instruction, by class; they replace the layer's own, class by class",
@@ -52,6 +64,7 @@ class LayerCostsIn(Input):
         metavar="CYCLES",
         label="Cycles of an instruction",
         hint="reg=1,mem=1,dev=5",
+        max_characters=_LISTED,
     )
     clock_mhz: ClockMhz | None = asked(
         "the clock of the processors, MHz; null: no times, and no stages",
@@ -72,20 +85,22 @@ class LayerCostsIn(Input):
         unit="sizes",
         option="--bytes",
         metavar="SIZE",
+        takes_several=True,
         is_required=True,
         page="bytes",
         label="Sizes, as 64, 4 KiB or 64..4 KiB",
         hint="64, 4 KiB",
+        max_characters=_LISTED,
     )
     features: Features | None = asked(
         "what a network may do itself; null: each that would remove something",
         help=", ".join(NETWORK_FEATURES) + " (all)",
         default=None,
-        unit="names",
+        unit="features",
         option="--features",
         metavar="NAMES",
         label="Features of the network",
-        choices=(
+        offers=(
             ("all", "each and all"),
             *((name, name.replace("_", " ")) for name in NETWORK_FEATURES),
             ("none", "none"),
@@ -102,6 +117,7 @@ class LayerCostsIn(Input):
         metavar="COUNTS",
         label="Other packets, in words",
         hint="4..128",
+        max_characters=_LISTED,
     )
     mapping: StageMapping = asked(
         "what a fragment is: one packet, or one transfer of several",
@@ -123,7 +139,6 @@ class LayerCostsIn(Input):
         "the stages between both ends, in their order",
         help="stages between both ends",
         default_factory=list,
-        unit="stages",
         option="--between",
         metavar="FILE",
     )
@@ -166,6 +181,7 @@ class LayerCostsIn(Input):
         metavar="SECONDS",
         page="time_limit",
         label="Time to solve, s",
+        begins_with="10",
     )
     save_as: ProfileName | None = asked(
         "the profile that the stages of the layer as it is are stored as",

@@ -17,7 +17,8 @@ class VerificationIn(Input):
 
     transfers: Annotated[str, rule(min_length=1)] = asked(
         "the text of the file: what `sluice verify` writes, or own transfers by fragment size",
-        help="of transfers over these stages, or of own ones by size",
+        help="transfers of before, in place of new ones",
+        option="--recorded",
         metavar="FILE",
         label="File of transfers",
     )

@@ -59,14 +59,6 @@ class Parser(argparse.ArgumentParser):
 
 # What follows each command in its example; files of examples are there in a checkout.
 _EXAMPLES = {
-    "measure": "memcpy --bytes 4KiB..1MiB --save-as copy",
-    "verify": "path --stage memcpy --stage crc32 --bytes 1MiB --current 64KiB",
-    "tune": "--stage memcpy --stage crc32 --current 64KiB --target ucx",
-    "sweep": "--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
-    "model layer count": "--mpicc mpicc.mpich --output layer.json",
-    "model layer check": "layer.json --max-more 1%",
-    "model mover": "exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
-    "model reproduce": "wang98 --output papers-report",
     "profiles list": "--json",
     "profiles show": "myrinet-gam",
     "profiles save": "staging examples/kv-staging.json",
@@ -208,72 +200,20 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_target_options(parser: Parser) -> None:
-    """Add the options that a target of exports has of its own."""
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the target; may be repeated",
-    )
-
-
 def add_owner(parser: Parser) -> None:
     """Add whose things are meant."""
     parser.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
 
 
-def add_seed(parser: Parser) -> None:
+def add_seed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
     )
 
 
-def add_time_limit(parser: Parser, summary: str) -> None:
+def add_time_limit(parser: argparse.ArgumentParser, summary: str) -> None:
     parser.add_argument(
         "--time-limit", dest="time_limit_s", type=number, metavar="SECONDS", help=summary
-    )
-
-
-# What tune knows by name: stages, as the probe has them. TCP over a link into a synced file.
-PATHS = {"tcp-to-file": ("tcp", "write-sync")}
-
-
-def add_transfers(parser: Parser, time_limit_s: float) -> None:
-    """Add what says which transfers to run, and how."""
-    parser.add_argument(
-        "--stage",
-        dest="stages",
-        action="append",
-        metavar="NAME",
-        help="a stage, as sluice measure --list has it; repeated, in the order of the pipeline",
-    )
-    parser.add_argument("--bytes", type=size, metavar="SIZE", help="of the message (1 MiB)")
-    parser.add_argument(
-        "--current", type=size_or_whole, metavar="SIZE", help="the size in use today, or whole"
-    )
-    parser.add_argument(
-        "--depth", type=whole, default=4, metavar="COUNT", help="fragments between two stages (4)"
-    )
-    parser.add_argument("--cpus", type=cpus, metavar="A,B", help="the processors of the stages")
-    parser.add_argument("--path", default=".", metavar="FOLDER", help="of files (default here)")
-    parser.add_argument(
-        "--tolerance",
-        type=share,
-        default=0.02,
-        metavar="SHARE",
-        help="how narrow the 95 %% interval of each median is to be (2%%)",
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=number,
-        default=time_limit_s,
-        metavar="SECONDS",
-        help=f"default {time_limit_s:g}",
-    )
-    parser.add_argument(
-        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
     )
 
 

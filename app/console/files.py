@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import codecs
+import csv
+import io
 import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -83,6 +85,15 @@ def write_whole(name: str, content: bytes, *, field: str, noun: str) -> None:
     except OSError as refusal:
         reason = refusal.strerror or "it cannot be written"
         raise InvalidInput(f"the file of {noun}: {reason}", field=field) from None
+
+
+def csv_of(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> bytes:
+    """Return a table's file, comma separated."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows(rows)
+    return text.getvalue().encode()
 
 
 class KeptAsItGoes:
@@ -263,15 +274,23 @@ class ProfileSource:
 Source: TypeAlias = RequestSource | TraceSource | ProfileSource
 
 
+def is_there(name: str) -> bool:
+    """Return whether a file or a folder has this name, or standard input is meant."""
+    try:
+        return name == STANDARD_INPUT or Path(name).exists()
+    except OSError:  # no file can have a name of this length
+        return False
+
+
 def read_source(name: str, settings: Settings) -> Source:
     """Return what this name stands for. Raises NotFound, NotJson, BodyTooLarge,
     UnsupportedMediaType.
     """
-    is_there = name == STANDARD_INPUT or Path(name).exists()
-    if not is_there or Path(name).is_dir():  # a profile may have the name of a folder here
+    is_found = is_there(name)
+    if not is_found or Path(name).is_dir():  # a profile may have the name of a folder here
         if _PROFILE_REFERENCE.fullmatch(name) and not name.endswith((".json", ".csv")):
             return ProfileSource(name)
-        if not is_there:
+        if not is_found:
             raise NotFound(f"there is no file {quoted(name)}", field="source")
     raw = _read(name, settings.max_trace_bytes)
     if raw[:_LOOKED_AT].removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b"["):
@@ -302,7 +321,7 @@ def read_sources(names: Sequence[str], settings: Settings) -> Source:
     contents = []
     for name in names:
         source = read_source(name, settings)
-        if isinstance(source, ProfileSource) and not Path(name).exists():
+        if isinstance(source, ProfileSource) and not is_there(name):
             raise NotFound(
                 f"there is no file {quoted(name)}; several sources are files of measurements of "
                 "one path, and a profile is given alone",
@@ -338,7 +357,7 @@ def _stages_of(raw: bytes) -> RequestSource | None:
 
 def read_trace(name: str, settings: Settings) -> bytes:
     """Return the content of a trace file or of standard input, expanded."""
-    if name != STANDARD_INPUT and not Path(name).exists():
+    if not is_there(name):
         raise NotFound(f"there is no file {quoted(name)}", field="source")
     return _read(name, settings.max_trace_bytes)
 

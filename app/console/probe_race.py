@@ -109,7 +109,7 @@ def _plan(
     step = alignment_of(stages)
     return RacePlan(
         message_bytes,
-        current_bytes=current_of(arguments.current, message_bytes),
+        current_bytes=current_of(arguments.uncertainty_current, message_bytes),
         smallest_bytes=None if step == 1 else min(message_bytes, 2 * step),
         suggested_bytes=(recommended,),
         seed=arguments.seed,

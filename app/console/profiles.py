@@ -24,12 +24,12 @@ from app.console.reports import (
     revisions_table,
     tables_table,
 )
-from app.console.verify import verification_parts
 from app.settings import Settings
 from app.text.units import PROVEN_BOUND, format_proven, printable
 from app.ui.notices import failures
 from app.ui.parts import Column, Facts, Grid, Part
 from app.ui.terminal import Output
+from app.ui.verification import verification_parts
 from contract.limits import (
     DEFAULT_KEY_KEPT_S,
     MAX_KEY_AGE_S,

@@ -8,14 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.console.files import check_target, write_whole
-from app.console.measurable import check_store
-from app.console.measure import PROBED, facts_of_machine, probe_options, shown
+from app.console.probe_runs import PROBED, facts_of_machine, probe_options
 from app.questions.profiles import verification_by
-from app.settings import Settings
-from app.text.units import printable
-from app.ui.terminal import Output
-from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
+from domain.errors import InvalidInput, NotMeasurable
 from domain.pipeline import Pipeline
 from domain.profile import Revision
 from domain.units import format_byte_range, format_bytes
@@ -36,13 +31,12 @@ from measuring.feasibility import (
 from measuring.sweep import check_plan
 
 if TYPE_CHECKING:
+    from domain.model import CostModel
     from measuring.running import Probe
 
 TRANSFERS_FILE = "transfers.csv"
-_COUNTS = (1, 2, 4, 8, 16, 32, 64)  # fragments of the sweep
 _MESSAGE_BYTES = 1 << 20
 _MAX_MESSAGE_BYTES = 1 << 32  # which the stages have in memory, each for itself
-_NOUN = "the transfers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,50 +53,13 @@ class Model:
     min_bytes: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """A verification, and whether it was ended before its plan was; `contradicted` is what a later
-    trace says against the revision that it is kept with.
-    """
-
-    verification: Verification
-    recommended_bytes: int
-    current_bytes: int | None
-    is_interrupted: bool
-    contradicted: str = ""
-
-
-def transferred(model: Model, arguments: argparse.Namespace, output: Output) -> Verified:
-    """Run the transfers, write every run into a file, and return what they say."""
-    from measuring.transfers import TransferPlan, Transfers
-
-    stages = tuple(arguments.stages or model.stages)
-    _check_stages(model, stages)
-    message_bytes = message_bytes_of(arguments)
-    current_bytes = current_of(arguments.current, message_bytes)
-    target = arguments.output or TRANSFERS_FILE
-    check_target(target, field="output", noun=_NOUN, example="transfers.csv")
-    if model.revision is not None:
-        check_store(Settings.from_environment())
-    check_transfers(stages, message_bytes, current_bytes, arguments)
-    recommended = recommended_of(model, message_bytes, stages)
-    sizes = _sizes(message_bytes, stages, (recommended, current_bytes))
-    plan = TransferPlan(
-        message_bytes, sizes, stages, arguments.tolerance, arguments.time_limit, arguments.seed
+def pipeline_of(model: CostModel) -> Pipeline:
+    """Return a model's stages. Raises InvalidInput for an aggregate."""
+    if isinstance(model, Pipeline):
+        return model
+    raise InvalidInput(
+        "expected a pipeline: of an aggregate no stage is known that could be run", field="source"
     )
-    found, is_interrupted = Transfers(plan), False
-    with started(stages, message_bytes, arguments) as one:
-        facts = facts_of(one, arguments)
-        try:
-            with shown(output, "sizes", target, lambda: found.to_csv(facts)) as on_block:
-                found.run(one.ask, on_block)
-        except KeyboardInterrupt:
-            is_interrupted = True
-    text = found.to_csv(facts)
-    write_whole(target, text.encode(), field="output", noun=_NOUN)
-    output.note(f"every transfer is in {printable(target)}")
-    verification = verdict_of(text, model.pipeline, is_interrupted=is_interrupted)
-    return Verified(verification, recommended, current_bytes, is_interrupted)
 
 
 def verdict_of(text: str, pipeline: Pipeline, *, is_interrupted: bool) -> Verification:
@@ -162,7 +119,7 @@ def check_transfers(
 
 def message_bytes_of(arguments: argparse.Namespace) -> int:
     """Return the message that is transferred. Raises InvalidInput."""
-    given = _MESSAGE_BYTES if arguments.bytes is None else arguments.bytes
+    given = _MESSAGE_BYTES if arguments.message_bytes is None else arguments.message_bytes
     if not 1 <= given <= _MAX_MESSAGE_BYTES:
         raise InvalidInput(
             f"expected a message of {format_byte_range(1, _MAX_MESSAGE_BYTES)}, got "
@@ -170,20 +127,6 @@ def message_bytes_of(arguments: argparse.Namespace) -> int:
             field="bytes",
         )
     return int(given)
-
-
-def _check_stages(model: Model, stages: Sequence[str]) -> None:
-    if not stages:
-        raise InconsistentInput(
-            "which stages were measured is not known of this source: name each with --stage, in "
-            "their order, as sluice measure --list has them",
-            field="stage",
-        )
-    if len(stages) < len(model.pipeline):
-        raise InconsistentInput(
-            f"the model has {len(model.pipeline)} stages, and {len(stages)} are named",
-            field="stage",
-        )
 
 
 def current_of(given: dict[str, int] | str | None, message_bytes: int) -> int | None:
@@ -217,13 +160,3 @@ def recommended_of(model: Model, message_bytes: int, stages: Sequence[str]) -> i
     if (choice := choose_size(problem, None, current_bytes=None)) is not None:
         return choice.recommended.size_bytes
     return max(solvers.solve(problem, Strategy.REPEAT).schedule.fragment_bytes)
-
-
-def _sizes(
-    message_bytes: int, stages: Sequence[str], further: Sequence[int | None]
-) -> tuple[int, ...]:
-    """Return the sizes of the sweep, and those that are asked for."""
-    step = alignment_of(stages)
-    swept = {-(-message_bytes // count) for count in _COUNTS}
-    found = {-(-size // step) * step for size in swept} | {size for size in further if size}
-    return tuple(sorted(size for size in found if size <= message_bytes))

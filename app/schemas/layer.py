@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.published_layers import Disagreement, shipped_layers
 from app.schemas.base import dump_json, notices_out, same_named
@@ -48,6 +48,12 @@ def given_layer(asked: str | LayerIn) -> MessagingLayer:
         return layer_of_document(document)
     except InvalidInput as refusal:
         raise InvalidInput(refusal.detail, field=f"layer.{refusal.field}") from None
+
+
+def document_in(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a layer's document, also out of what GET /layers/{name} and `layer count` have."""
+    inner = document.get("layer")
+    return inner if isinstance(inner, dict) else document
 
 
 def layer_named(name: str) -> MessagingLayer:

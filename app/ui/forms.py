@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from app.errors import field_problems
 from app.schemas.base import dump_json, parse_json
-from app.ui.fields import LONGEST, FieldReader
+from app.ui.fields import FieldReader
 from app.ui.options import MAX_FILE_CHARACTERS, command_line
 from app.ui.words import read
 from contract.declare import Asked, Input, document_of, words_of
@@ -37,23 +37,16 @@ class RequestForm(Generic[T]):
         """Those with a label."""
         return [word for word in words_of(cast(Any, self.kind)) if word.label]
 
-    @staticmethod
-    def first(word: Asked) -> str:
-        """Return what a field says where nothing is chosen."""
-        return word.choices[0][0] if word.choices else ""
-
     def texts(self, query: Mapping[str, str]) -> tuple[dict[str, str], bool]:
         """Return the texts, those to begin with where none is given; and whether any is."""
         if any(query.get(word.name) for word in self.words):
-            return {
-                word.name: query.get(word.name) or self.first(word) for word in self.words
-            }, True
+            return {word.name: query.get(word.name) or word.usual for word in self.words}, True
         return self.first_texts(), False
 
     def first_texts(self) -> dict[str, str]:
         """Return the texts that a form begins with."""
         return {
-            word.name: self.begins_with.get(word.name) or word.begins_with or self.first(word)
+            word.name: self.begins_with.get(word.name) or word.begins_with or word.usual
             for word in self.words
         }
 
@@ -72,7 +65,8 @@ class RequestForm(Generic[T]):
         reader = FieldReader(texts)
         values: dict[tuple[str, ...], Any] = {}
         for word in self.words:
-            longest = MAX_FILE_CHARACTERS if word.is_long else LONGEST
+            is_any = word.is_long or word.mark is not None  # whatever marks a box
+            longest = MAX_FILE_CHARACTERS if is_any else word.max_characters
             value = reader.read(word.name, partial(read, word), longest)
             is_needed = word.is_required and word.name not in self.optional
             if is_needed and not reader.text(word.name):

@@ -8,7 +8,7 @@ from itertools import groupby, takewhile
 from markupsafe import Markup
 
 from app.text.notices import capitalised, sentence
-from app.ui.parts import Bars, Cell, Chart, Facts, Grid, Link, Marked, Notice, Part
+from app.ui.parts import Bars, Beyond, Cell, Chart, Facts, Grid, Link, Marked, Notice, Part
 
 _NOTICES = Markup('<div class="notice" role="note" aria-label="To beware of">{}</div>')
 _BARS = Markup('<svg class="bars" viewBox="0 0 1000 {}" role="img" aria-label="{}">{}</svg>')
@@ -71,7 +71,7 @@ def _row(grid: Grid, place: int) -> Markup:
     cells = [
         Markup("<{tag}{number}{span}>{cell}</{end}>").format(
             tag=Markup(_tag(at, span)),
-            number=_number(column.is_number),
+            number=_number(column.is_number, is_beyond=isinstance(grid.rows[place][at], Beyond)),
             span=Markup(f' rowspan="{span}"' if span > 1 else ""),
             cell=_cell(grid.rows[place][at]),
             end="td" if at else "th",
@@ -101,11 +101,14 @@ def _cell(cell: Cell) -> Markup:
         return _LINK.format(cell.address, cell.text, cell.said)
     if isinstance(cell, Marked):
         return _MARKED.format(cell.text, "bad" if cell.is_bad else "warn", cell.mark)
+    if isinstance(cell, Beyond):
+        return Markup('{}<span class="unseen">{}</span>').format(cell.text, cell.said)
     return Markup("{}").format(cell)
 
 
-def _number(is_number: bool) -> Markup:
-    return Markup(' class="number"' if is_number else "")
+def _number(is_number: bool, *, is_beyond: bool = False) -> Markup:
+    names = [name for name, is_so in (("number", is_number), ("more", is_beyond)) if is_so]
+    return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
 
 
 def _bars(bars: Bars) -> Markup:

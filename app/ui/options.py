@@ -90,6 +90,8 @@ def _value(word: Asked, arguments: argparse.Namespace) -> Any:
     value = getattr(arguments, _name(word))
     if word.unit == "condition" and value is not None:
         return ",".join(value)  # a request has all of them in one text
+    if value is not None and _is_parted(word):
+        return UNITS[word.unit](",".join(value))
     if value is None or not (word.file or word.choices):
         return value
     return UNITS[word.unit](text_of_file(value, field=word.option[2:]) if word.file else value)
@@ -123,17 +125,19 @@ def _typed(words: Sequence[Asked], texts: Mapping[str, str]) -> Iterator[str]:
         if not text or (word.needs and not texts.get(word.needs)):
             continue
         if word.is_source:
-            yield text
+            yield word.file or text
         elif word.mark is not None:
             yield word.option
         elif word.file:
             yield from (word.option, word.file)
+        elif _is_parted(word):
+            yield from (word.option, *(_narrowed(word, part) for part in text.split(",")))
         elif word.takes_several:
             yield from (word.option, *parts_of(text))
         elif word.is_repeated:
             for part in parts_of(text):
                 yield from _given(word.option, part)
-        elif not word.choices or text != word.choices[0][0]:
+        elif not word.usual or text != word.usual:
             yield from _given(word.option, _narrowed(word, text))
 
 
@@ -159,7 +163,13 @@ def _name(word: Asked) -> str:
 def _read(word: Asked, text: str) -> Any:
     if word.choices or word.file:
         return text  # read when it is known to be one of them, or what the file holds
-    return argument_of(UNITS[word.unit], text)
+    value = argument_of(UNITS[word.unit], text)
+    return text if _is_parted(word) else value  # all parts are read together
+
+
+def _is_parted(word: Asked) -> bool:
+    """Whether one option takes the parts of one text."""
+    return word.takes_several and not word.is_repeated
 
 
 def argument_of(read: Callable[[str], T], text: str) -> T:

@@ -40,7 +40,17 @@ class Marked:
     is_bad: bool = False
 
 
-Cell: TypeAlias = str | Link | Marked
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """A cell whose number is beyond a limit: a page has it stand out, and has `said` read aloud
+    behind it; a terminal shows its text.
+    """
+
+    text: str
+    said: str
+
+
+Cell: TypeAlias = str | Link | Marked | Beyond
 
 
 @dataclass(frozen=True, slots=True)

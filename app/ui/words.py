@@ -9,6 +9,8 @@ from app.text.choices import expected_one_of
 from app.text.delivery_rules import parse_rules
 from app.text.units import (
     format_setting_text,
+    parse_counts,
+    parse_prices,
     parse_setting,
     parse_size_or_whole,
     parse_sizes,
@@ -20,7 +22,14 @@ from app.text.units import (
 from contract.declare import Asked
 from domain.errors import InvalidInput
 from domain.solution import Strategy
-from domain.units import format_bytes, parse_bytes, parse_number, parse_share
+from domain.units import (
+    format_bytes,
+    parse_bytes,
+    parse_clock_mhz,
+    parse_number,
+    parse_share,
+    parse_time_us,
+)
 
 
 def _places(text: str) -> list[int]:
@@ -36,6 +45,11 @@ def _stage(text: str) -> int | str:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
+
+
+def _features(text: str) -> list[str] | None:
+    """Return which features of a network are meant; None for each that would remove something."""
+    return {"all": None, "none": []}.get(text, _names(text))
 
 
 def _strategies(text: str) -> list[str]:
@@ -86,17 +100,22 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "lines": _lines,
     "seconds": _seconds,
     "setting": parse_setting,
+    "size_or_whole": parse_size_or_whole,
     "workload": parse_workload,
     "weights": _weights,
     "option": _option,
     "bytes": parse_bytes,
-    "size_or_whole": parse_size_or_whole,
     "sizes": lambda text: list(parse_sizes(text)),
     "listed_sizes": lambda text: [parse_bytes(part) for part in text.split(",")],
     "number": parse_number,
     "share": parse_share,
     "whole": parse_whole,
     "names": _names,
+    "features": _features,
+    "prices": parse_prices,
+    "counts": parse_counts,
+    "clock": parse_clock_mhz,
+    "time": parse_time_us,
     "strategies": _strategies,
     "places": _places,
     "stage": _stage,

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import pytest
 
 from app.cli import main
-from app.console import tune
+from app.verbs.tune.operation import stage_of
 from measuring import feasibility
 from measuring.running import Command, Probe
 from measuring.tools import ToolRun
@@ -357,9 +357,9 @@ def test_tune_starts_its_transfers_before_it_measures(
 
 def test_sizes_that_are_measured_are_of_the_message() -> None:
     """What tune checks is what it measures: the message and its halves, whole pages past caches."""
-    asked = tune._stage_of("write-direct", 3 * 4096, ("write-direct",), _Arguments())
+    asked = stage_of("write-direct", 3 * 4096, ("write-direct",), _Arguments())
     assert asked.bytes == [4096, 8192, 12288]
-    assert tune._stage_of("memcpy", 6, ("memcpy", "h2d"), _Arguments()).cold
+    assert stage_of("memcpy", 6, ("memcpy", "h2d"), _Arguments()).cold
 
 
 class _Arguments:

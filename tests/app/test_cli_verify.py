@@ -17,11 +17,14 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.console import probe_race, transfers, tune
-from app.console import verify as module
+from app.console import probe_race, transfers
 from app.console.arguments import parse
-from app.console.tune import write_configuration
+from app.console.verdicts import DOES_NOT_HOLD
+from app.settings import Settings
 from app.ui.terminal import Output
+from app.verbs.tune import operation
+from app.verbs.tune.command import write_configuration
+from app.verbs.verify.operation import model_of
 from domain.pipeline import Pipeline, pipeline_of_lines
 from exports.targets.commentary import plain
 from measuring.running import Probe
@@ -89,11 +92,11 @@ class TestRecorded:
             Path(name).write_text(f"# stage: {stage}\nmessage_bytes,repetition,{stage}_us\n{rows}")
         words = ("--stage", "copy=a.csv", "--stage", "wire=b.csv", "--save-as", "free")
         assert printed("compose", *words)[0] == 0
-        store = module.Settings.from_environment()
-        model = module._model("free", store, Output.standard(wants_json=False))
+        store = Settings.from_environment()
+        model = model_of("free", store, Output.standard(wants_json=False))
         assert model.min_bytes == 4096
         assert 4096 <= transfers.recommended_of(model, MESSAGE, model.stages) < 8192
-        typed = module._model("model.json", store, Output.standard(wants_json=False))
+        typed = model_of("model.json", store, Output.standard(wants_json=False))
         assert typed.min_bytes == 1
 
     def test_a_failure_is_said_before_the_answer(self, printed: Any) -> None:
@@ -102,7 +105,7 @@ class TestRecorded:
         file = recorded(pipeline_of_lines(SLOWER))
         code, out, _ = printed("verify", "path", "--recorded", file, "--json")
         shown = json.loads(out)
-        assert (code, shown["verdict"]) == (module.DOES_NOT_HOLD, "does_not_hold")
+        assert (code, shown["verdict"]) == (DOES_NOT_HOLD, "does_not_hold")
         assert [one["code"] for one in shown["reasons"]] == ["slower_in_company"]
         after = printed("optimize", "path", "--bytes", MESSAGE, "--strategy", "repeat")[1]
         assert after.startswith("This model does not hold here and failed its verification on 20")
@@ -131,7 +134,7 @@ class TestRecorded:
         assert measured[advised_bytes] > 1.03 * measured[2**20]
 
         file = files / "transfers-16MiB.csv"
-        assert printed("verify", "h100", "--recorded", file)[0] == module.DOES_NOT_HOLD
+        assert printed("verify", "h100", "--recorded", file)[0] == DOES_NOT_HOLD
         assert decided("1MiB", "whole") == ("measure_first", 2**20)
         assert decided("16MiB", "4MiB") == ("keep_yours", 2**22)
         assert decided("64MiB", "whole") == ("measure_first", 2**26)
@@ -345,14 +348,14 @@ class TestReal:
         self, printed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """While the second stage is measured."""
-        measured, ask = list[str](), tune.measure_stage
+        measured, ask = list[str](), operation.measure_stage
 
         def interrupted(probe: Path, arguments: Any, *rest: Any) -> tuple[bool, str]:
             measured.append(arguments.name)
             is_complete, text = ask(probe, arguments, *rest)
             return is_complete and len(measured) < 2, text
 
-        monkeypatch.setattr(tune, "measure_stage", interrupted)
+        monkeypatch.setattr(operation, "measure_stage", interrupted)
         quick = ("--bytes", "16KiB", "--time-limit", "2", "--tolerance", "90%")
         code, _, err = printed("tune", "--stage", "memcpy", "--stage", "crc32", *quick)
         assert code == 130

@@ -109,9 +109,9 @@ def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
 def test_every_exit_code_is_documented() -> None:
     """Those of errors, success, verdicts on audits and papers, Ctrl-C and a reader that left."""
     from app.console.commands import INTERRUPTED
-    from app.console.reproduce import OUTSIDE
     from app.ui.terminal import READER_LEFT
     from app.verbs.audit.command import TOO_HIGH
+    from app.verbs.reproduce.command import OUTSIDE
 
     verdicts = {0, OUTSIDE, TOO_HIGH}
     codes = {kind.exit_code for kind in KINDS.values()} | verdicts | {INTERRUPTED, READER_LEFT}

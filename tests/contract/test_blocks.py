@@ -20,6 +20,7 @@ from analysis.audit import Reference, RegretVerdict
 from analysis.explanation import Cost
 from analysis.hiding import Exchange, MessagesAre
 from analysis.layer_stages import Handshake, StageMapping
+from analysis.published_layers import shipped_layers
 from app.schemas.base import dump_json, parse_json
 from app.schemas.jobs import JobKind
 from app.schemas.source import options_of, source_of
@@ -45,6 +46,7 @@ from contract import (
 from contract.constraints import ConstraintsIn
 from contract.declare import Input, Output, words_of
 from contract.fit_options import FitOptionsIn
+from contract.layer import PUBLISHED_LAYERS
 from contract.limits import (
     MAX_EXCLUDED,
     MAX_MEASUREMENTS,
@@ -124,6 +126,11 @@ def test_every_field_of_an_answer_says_what_it_means(kind: Any) -> None:
 
 def test_readable_targets_are_those_of_the_registry() -> None:
     assert tuple(target.name for target in TARGETS if target.read) == READABLE_TARGETS
+
+
+def test_published_layers_are_those_that_are_shipped() -> None:
+    """A page offers them by name."""
+    assert tuple(shipped_layers()) == PUBLISHED_LAYERS
 
 
 def test_features_of_a_network_are_those_of_the_domain() -> None:

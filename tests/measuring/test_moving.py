@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from app.cli import main
-from app.console.reproduce import item_svgs
+from app.verbs.reproduce.show import item_svgs
 from domain.errors import InvalidInput, NotMeasurable
 from fitting import fit, read
 from measuring import mover

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.cli import main
-from app.console import reproduce
-from app.console.reproduce import figure_cells, item_svgs
+from app.verbs.reproduce.show import figure_cells, item_svgs
 from domain.logp_machine import QUEUE, LogPMachine
 from papers.items import Figure, Item, ItemSpec, Paper
 from papers.registry import PAPERS
@@ -185,7 +184,7 @@ def falsified(*, fails: bool = False) -> MappingProxyType[str, Paper]:
 def test_a_number_outside_its_tolerance_exits_with_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduce, "PAPERS", falsified())
+    monkeypatch.setattr("papers.registry.PAPERS", falsified())
     assert main(["model", "reproduce", "false", "--output", str(tmp_path)]) == 1
     assert json.loads((tmp_path / "results.json").read_bytes())[0]["ok"] is False
     assert "outside" in (tmp_path / "index.html").read_text()
@@ -194,7 +193,7 @@ def test_a_number_outside_its_tolerance_exits_with_1(
 def test_an_interrupted_computation_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduce, "PAPERS", falsified(fails=True))
+    monkeypatch.setattr("papers.registry.PAPERS", falsified(fails=True))
     assert main(["model", "reproduce", "false", "--output", str(tmp_path)]) == 130
     assert list(tmp_path.iterdir()) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from app.console.arguments import parse
 from app.console.files import read_source, request_of
 from app.registry import with_door
 from app.schemas.base import dump_json
+from app.schemas.layer import given_layer
 from app.settings import Settings
 from app.ui.forms import RequestForm
 from app.ui.options import body_of_options
@@ -28,25 +30,38 @@ from app.verbs.audit.command import OF_COSTS, TOO_HIGH, options_of
 from app.verbs.audit.page.form import AuditForm
 from app.verbs.audit.request import audit_scope
 from app.verbs.crossover import command as crossover
+from app.verbs.layer import command as layer
+from app.verbs.layer.page import form as layer_form
+from app.verbs.layer.page.form import LayerForm
 from contract.audit import AuditIn
-from contract.declare import words_of
+from contract.declare import Asked, words_of
+from contract.layer_costs import LayerCostsIn
 from domain.errors import SluiceError
 from tests.app.serving import serving, settings_for
+from tests.golden.verbs.layer import MINE
 
 PLACES = {
     "audit": "/ui/audit/result",
     "hide": "/ui/hiding",
     "thresholds": "/ui/delivery",
     "crossover": "/ui/crossover",
+    "layer": "/ui/layers/result",
 }
+ASKED_AT = {"layer": "/layer-costs"}  # of others their name
 SMALL = {"min_message": "4 KiB", "max_message": "8 KiB"}
-BEGINNINGS = {"audit": {"profile": "myrinet-gam", "setting": "4 KiB", **SMALL}}
+BEGINNINGS = {
+    "audit": {"profile": "myrinet-gam", "setting": "4 KiB", **SMALL},
+    "layer": {"layer": "cmam-finite", "bytes": "64, 4 KiB", "clock": "33 MHz", "time_limit": "2"},
+}
 VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
-# These have rules of their own: a document, a row a stage, a file.
+# Some have rules of their own: a row a stage, a file.
 FORMS: dict[str, RequestForm[Any]] = {
-    name: views.FORM
-    for name, views in VIEWS.items()
-    if hasattr(views, "FORM") and name not in ("layer", "compose", "fit")
+    **{
+        name: views.FORM
+        for name, views in VIEWS.items()
+        if hasattr(views, "FORM") and name not in ("layer", "compose", "fit")
+    },
+    "layer": layer_form.FORM,
 }
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 KNOWN = (
@@ -55,6 +70,9 @@ KNOWN = (
     *("whole", "whole, from 64 KiB: 16 KiB", "1:whole,64KiB:512KiB", "64KiB 3", "ucx", "worst"),
     *("UCX_RNDV_FRAG_SIZE=host:8192", "time", "bound", "5 s"),
     *("eager", "static", "planned", "myrinet-gam", "trapeze@1", "Bad Name", "9" * 30, "- 3", "1e3"),
+    *("cmam-single", "33MHz", "250 ns", "reg=1,mem=2", "reg=1, dev=5", "4..128", "16,4", "all"),
+    *("none", "in_order", "in_order, reliable_delivery", "packet", "transfer", "64,", ",", "."),
+    *(json.dumps(MINE), json.dumps({"layer": MINE}), '{"name": "a", "name": "b"}', "{}", "[]"),
 )
 CHARACTERS = st.characters(codec="ascii", categories=("L", "N", "P", "S", "Zs"))
 TEXTS = (
@@ -67,11 +85,13 @@ TEXTS = (
 
 def filled(name: str) -> st.SearchStrategy[dict[str, str]]:
     """The form as it begins, with one to three of its fields filled in anew."""
-    form = FORMS[name]
-    fields = st.dictionaries(
-        st.sampled_from([word.name for word in form.words]), TEXTS, min_size=1, max_size=3
-    )
+    fields = st.dictionaries(st.sampled_from([*words_on(name)]), TEXTS, min_size=1, max_size=3)
     return fields.map(lambda texts: begun(name) | texts)
+
+
+def words_on(name: str) -> Mapping[str, Asked]:
+    """The fields of the page, by name: that of layers has a document beside those declared."""
+    return layer_form.WORDS if name == "layer" else {word.name: word for word in FORMS[name].words}
 
 
 def begun(name: str) -> dict[str, str]:
@@ -81,25 +101,40 @@ def begun(name: str) -> dict[str, str]:
 
 def by_page(name: str, texts: Mapping[str, str]) -> tuple[Any, Mapping[str, str]]:
     """The request that the page makes, and what it says is wrong."""
-    if name != "audit":
-        return FORMS[name].asked(texts)
-    asked, form = AuditForm.of(texts.items()).asked()  # it has fields beside those declared
-    return asked, form.mistakes
+    if name == "audit":
+        asked, form = AuditForm.of(texts.items()).asked()  # it has fields beside those declared
+        return asked, form.mistakes
+    if name == "layer":
+        of_layer, shown = LayerForm.of(texts.items()).asked()
+        return known(of_layer), shown.mistakes
+    return FORMS[name].asked(texts)
+
+
+def known(asked: LayerCostsIn | None) -> LayerCostsIn | None:
+    """The request; None of a layer that there is not."""
+    if asked is not None:
+        try:
+            given_layer(asked.layer)
+        except SluiceError:
+            return None
+    return asked
 
 
 def shell(name: str, texts: Mapping[str, str]) -> str:
     """The command that the page offers."""
     if name == "audit":
         return AuditForm.of(texts.items()).command()
+    if name == "layer":
+        return LayerForm.of(texts.items()).command()
     return FORMS[name].shell(texts)
 
 
 @contextlib.contextmanager
 def with_files(name: str, texts: Mapping[str, str], folder: Path) -> Iterator[None]:
     """In a folder that has what the command reads."""
-    for word in FORMS[name].words:
+    for word in words_on(name).values():
         if word.file:
-            (folder / word.file).write_text(texts[word.name], encoding="utf-8")
+            (folder / word.file).write_text(texts.get(word.name, ""), encoding="utf-8")
     with contextlib.chdir(folder):
         yield
 
@@ -111,6 +146,8 @@ def by_command(name: str, texts: Mapping[str, str]) -> Any:
         arguments = parse(shlex.split(shell(name, texts))[1:])
         if arguments.command == "crossover":  # of two sources
             return crossover.asked_of(arguments, Settings())[0]
+        if arguments.command == "layer":  # of none
+            return known(layer.asked_of(arguments, Settings()))
         if arguments.source is None:
             return None
         source = read_source(arguments.source, Settings())
@@ -210,6 +247,21 @@ def test_every_door_takes_the_same(
         ("audit", {"setting": "", "target": "ucx", "configuration": "UCX_RNDV_FRAG_SIZE=host:512"}),
         ("audit", {"setting": "", "target": "simgrid", "configuration": "A=1"}),
         ("audit", {"min_message": "0 B"}),
+        ("layer", {"bytes": "64..4 KiB"}),
+        ("layer", {"bytes": "4 KiB, 64, 64"}),
+        ("layer", {"bytes": ""}),
+        ("layer", {"bytes": "64,"}),
+        ("layer", {"features": "none"}),
+        ("layer", {"features": "in_order, flow_control"}),
+        ("layer", {"features": "quantum"}),
+        ("layer", {"mapping": "bundle"}),
+        ("layer", {"tune": "1", "clock": ""}),
+        ("layer", {"tune": "1", "features": "in_order"}),
+        ("layer", {"layer": "none-such"}),
+        ("layer", {"layer": "none-such", "document": json.dumps(MINE)}),
+        ("layer", {"document": json.dumps(MINE), "cycles": "reg=1, mem=2"}),
+        ("layer", {"document": '{"name": "a", "name": "b"}'}),
+        ("layer", {"wire": "-1 us"}),
     ],
 )
 def test_what_was_refused_by_some(
@@ -223,7 +275,7 @@ def test_what_was_refused_by_some(
 
 def check(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
     """Ask by every door, and compare."""
-    method = "POST" if name == "audit" else "GET"  # which starts a job, and leads to its page
+    method = "POST" if name in ("audit", "layer") else "GET"  # which may take a while
     page = client.request(method, PLACES[name], params=texts)
     assert page.status_code in (200, 303, 404, 422), page.text
     is_taken = page.status_code < 400
@@ -234,7 +286,7 @@ def check(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
     if asked is None:
         assert page.status_code == 422
     else:
-        answer = client.post(f"/{name}", content=dump_json(asked))
+        answer = client.post(ASKED_AT.get(name, f"/{name}"), content=dump_json(asked))
         assert (answer.status_code < 300) == is_taken, (texts, answer.text)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         code = cli.main(shlex.split(shell(name, texts))[1:])

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.published_layers import shipped_layers
 from app.schemas.layer import given_layer
-from app.verbs.layer.page.views import LayerForm
+from app.verbs.layer.page.form import LayerForm
 from domain.layer_document import layer_document
 from domain.messaging_layer import NetworkFeature
 from tests.app.serving import Live
@@ -96,6 +96,23 @@ def test_what_is_wrong_stands_at_its_field(live: Live, field: str, text: str, ru
     assert said is not None, response.text
     assert rule in html.unescape(said.group(1))
     assert field in ("features", "mapping", "layer") or html.escape(text)[:40] in response.text
+
+
+def test_what_is_not_among_the_offers_is_kept(live: Live) -> None:
+    """Several features, which a command may ask for: so the form asks the same once more."""
+    page = shown(live, "/ui/layers?bytes=64&features=in_order,+flow_control")
+    assert '<option value="in_order, flow_control" selected>' in page
+    assert "--features in_order,flow_control" in page
+
+
+def test_the_command_of_a_document_reads_a_file(live: Live) -> None:
+    """And the page says which one that is."""
+    document = json.dumps(layer_document(shipped_layers()["cmam-single"]))
+    page = live.client.post(
+        "/ui/layers", data={"bytes": "16", "document": document}, follow_redirects=True
+    )
+    assert "sluice model layer layer.json --bytes 16" in page.text
+    assert "layer.json is the document that the form has" in page.text
 
 
 def test_work_is_shown_by_service_and_end(live: Live) -> None:

@@ -64,7 +64,7 @@ def test_the_command_verifies_what_the_page_shows(
     assert fetch[-2:] == ["-o", "stages-apart.json"]
     asked = parse(verify[1:])
     assert (asked.source, asked.stages) == ("stages-apart.json", ["memcpy", "tcp"])
-    assert (asked.bytes, asked.output) == (1 << 20, "transfers.csv")
+    assert (asked.message_bytes, asked.output) == (1 << 20, "transfers.csv")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'other.db'}")
     place = re.sub("^http://[^/]+", "", fetch[2])

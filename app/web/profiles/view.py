@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from shlex import quote
 
+from app.schemas.verification import verification_out
 from app.text.numbers import format_cost, format_count, format_figure, format_gap, format_percent
 from app.text.units import format_given_time, format_time
+from app.ui.html import as_html
+from app.ui.verification import verified_sizes
 from app.web.forms import format_timestamp
 from domain.aggregate import Aggregate
 from domain.model import CostModel
@@ -16,7 +19,7 @@ from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits
 from domain.profile import HardwareProfile, Origin, Revision
 from domain.units import format_byte_range, format_bytes
-from domain.verification import TOLERANCE, Against, ModelVerdict, Verification, VerifiedSize
+from domain.verification import Against, ModelVerdict, Verification
 from models.records import TableSummary
 
 MAX_LISTED = 12
@@ -192,33 +195,6 @@ class TableRow:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedRow:
-    """What is predicted and was measured of one fragment size. Texts with their units."""
-
-    size: str
-    predicted: str
-    measured: str
-    ratio: str
-    is_off: bool
-    interval: str
-    fragments: str
-    runs: str
-
-    @classmethod
-    def of(cls, size: VerifiedSize) -> VerifiedRow:
-        return cls(
-            size=format_bytes(size.fragment_bytes),
-            predicted=format_time(size.predicted_us),
-            measured=format_time(size.measured_us),
-            ratio=f"{size.ratio:.3f}",
-            is_off=abs(size.ratio - 1.0) > TOLERANCE,
-            interval=" to ".join(map(format_time, (size.low_us, size.high_us))),
-            fragments=format_count(size.fragments),
-            runs=format_count(size.runs),
-        )
-
-
 _VERDICTS = {
     ModelVerdict.HOLDS: "The model holds: every size took what it says, within 5 %.",
     ModelVerdict.HOLDS_OFFSET: "The model holds, within 5 %, with {offset} added at every size.",
@@ -229,12 +205,14 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class VerificationView:
-    """The transfers of a verification; `also` are reasons beyond the one that its notice names."""
+    """A verification, and a table of its `sizes` as HTML; `also` are reasons beyond the one that
+    its notice names.
+    """
 
     verdict: str
     message: str
     stages: tuple[str, ...]
-    rows: tuple[VerifiedRow, ...]
+    sizes: str
     also: tuple[str, ...]
 
     @classmethod
@@ -244,7 +222,7 @@ class VerificationView:
             verdict=_VERDICTS[found.verdict].format(offset=offset),
             message=format_bytes(found.message_bytes),
             stages=found.stages,
-            rows=tuple(map(VerifiedRow.of, found.sizes)),
+            sizes=as_html([verified_sizes(verification_out(found))]),
             also=tuple(reason.detail for reason in found.reasons[1:]),
         )
 

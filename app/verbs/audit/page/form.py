@@ -21,7 +21,7 @@ from exports.targets.registry import TARGETS
 
 FORM = RequestForm(AuditIn, "audit", optional=("profile",))
 _WORDS = {word.name: word for word in FORM.words}
-_USUAL = {name: word.begins_with or FORM.first(word) for name, word in _WORDS.items()}
+_USUAL = {name: word.begins_with or word.usual for name, word in _WORDS.items()}
 _RARER = ("workload", "objective", "over", "time_limit", "relative")  # shown open where given
 _ELSEWHERE = {
     "aggregate": "costs that are known from outside",

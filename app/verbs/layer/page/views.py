@@ -3,186 +3,36 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
-import orjson
 from fastapi import Request, Response
 
 from analysis.layer_answer import LayerAnswer
-from analysis.published_layers import shipped_layers
-from app.errors import field_problems, kind_of
+from app.errors import kind_of
 from app.http.dependencies import client_of, own_router, service_of
 from app.plots.models_svg import render_layer_svg
 from app.questions.source import Stored
-from app.schemas.base import dump_json, parse_json, refuse_doubled_keys
-from app.schemas.layer import MAX_DOCUMENT_BYTES
 from app.settings import Settings
 from app.text.notices import sentence
 from app.text.numbers import format_count, format_instructions, format_percent
-from app.text.units import format_time, parse_counts, parse_prices, parse_sizes
+from app.text.units import format_time
 from app.ui.addresses import MAX_ADDRESS
-from app.ui.fields import FieldReader
 from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.ui.panel.state import InputState
 from app.verbs.layer.answer import sent
 from app.verbs.layer.operation import CostLayer, operation
+from app.verbs.layer.page.form import WORDS, LayerForm
 from app.web.forms import read_form
-from contract.layer_costs import (
-    BestCutOut,
-    FeatureSavingOut,
-    LayerCostsIn,
-    MessageCostsOut,
-)
-from domain.errors import InvalidInput, Overloaded, SluiceError
-from domain.messaging_layer import NetworkFeature
+from contract.layer_costs import BestCutOut, FeatureSavingOut, MessageCostsOut
+from domain.errors import Overloaded, SluiceError
 from domain.pipeline import Pipeline
-from domain.units import format_bytes, parse_clock_mhz, parse_number, parse_time_us
+from domain.units import format_bytes
 
 SECTION = "Models"
 PLACE = "/ui/layers"
 RESULT = f"{PLACE}/result"
-_MAX_SIZES = 2_000  # characters
-_ALL, _NONE = "all", "none"
-_DEFAULT = {
-    "layer": "cmam-finite",
-    "features": _ALL,
-    "mapping": "packet",
-    "tune": "no",
-    "time_limit": "10",
-}
-_TEXTS = (*_DEFAULT, "document", "bytes", "packet_words", "cycles", "clock", "wire")
-# From the beginning of a JSON pointer to the field that it is about.
-_PLACES = (
-    ("/message_bytes", "bytes"),
-    ("/packet_words", "packet_words"),
-    ("/cycles", "cycles"),
-    ("/clock_mhz", "clock"),
-    ("/wire_us", "wire"),
-    ("/features", "features"),
-    ("/mapping", "mapping"),
-    ("/time_limit_s", "time_limit"),
-)
-
-
-# --- the form -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class LayerForm:
-    """What is asked about a layer, as typed. `mistakes` is by field, "" for what fits none."""
-
-    texts: Mapping[str, str] = field(default_factory=dict)
-    mistakes: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> LayerForm:
-        """Read what a form sent, or what an address has."""
-        return cls({name: text.strip() for name, text in pairs if name in _TEXTS})
-
-    def text(self, name: str) -> str:
-        """Return one field."""
-        return self.texts.get(name) or _DEFAULT.get(name, "")
-
-    def mistake(self, name: str) -> str:
-        """Return what is wrong with one field; empty where nothing is."""
-        return self.mistakes.get(name, "")
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether sizes of messages are given, so that there is something to compute."""
-        return bool(self.text("bytes"))
-
-    @property
-    def is_tuned(self) -> bool:
-        """Whether fragments are to be chosen anew, which takes a while."""
-        return self.text("tune") == "yes"
-
-    @property
-    def has_more(self) -> bool:
-        """Whether any of the rarer choices was made, so that they are shown open."""
-        rarer = ("packet_words", "cycles", "wire", "features", "mapping", "time_limit")
-        return any(self.text(one) != _DEFAULT.get(one, "") or self.mistake(one) for one in rarer)
-
-    @property
-    def layers(self) -> tuple[tuple[str, str], ...]:
-        """The published layers, as a choice."""
-        return tuple((name, name) for name in shipped_layers())
-
-    @property
-    def feature_choices(self) -> tuple[tuple[str, str], ...]:
-        """Which features of a network may be asked about."""
-        each = ((one.value, one.value.replace("_", " ")) for one in NetworkFeature)
-        return ((_ALL, "each and all"), *each, (_NONE, "none"))
-
-    def query(self) -> str:
-        """Return the same as the query of an address; defaults are left out."""
-        given = [(name, text) for name, text in self.texts.items() if text]
-        return urlencode([pair for pair in given if _DEFAULT.get(pair[0]) != pair[1]])
-
-    def asked(self) -> tuple[LayerCostsIn | None, LayerForm]:
-        """Return the request, or None and the form with its mistakes."""
-        reader = FieldReader(self.texts)
-        body = self._body(reader)
-        if reader.mistakes:
-            return None, replace(self, mistakes=reader.mistakes)
-        try:
-            return parse_json(LayerCostsIn, dump_json(body)), self
-        except SluiceError as refusal:
-            return None, self.refused(refusal)
-
-    def refused(self, refusal: SluiceError) -> LayerForm:
-        """Return the form with what was refused, at its field."""
-        found: dict[str, str] = {}
-        for problem in field_problems(refusal):
-            inside = problem.pointer.removeprefix("/layer").strip("/")
-            is_inside = inside and problem.pointer.startswith("/layer/")
-            said = f"{inside}: {problem.detail}" if is_inside else problem.detail
-            found.setdefault(self._place(problem.pointer), said)
-        if not found:
-            at = (refusal.field or "").replace(".", "/")
-            found[self._place(f"/{at}")] = refusal.detail
-        return replace(self, mistakes=found)
-
-    def _place(self, pointer: str) -> str:
-        if pointer.startswith("/layer"):
-            return "document" if self.text("document") else "layer"
-        return next((name for start, name in _PLACES if pointer.startswith(start)), "")
-
-    def _body(self, reader: FieldReader) -> dict[str, Any]:
-        document = reader.read("document", _layer_in, MAX_DOCUMENT_BYTES)
-        features = self.text("features")
-        one_feature = [] if features == _NONE else [features]
-        given = {
-            "layer": self.text("layer") if document is None else document,
-            "message_bytes": reader.read("bytes", parse_sizes, _MAX_SIZES),
-            "packet_words": reader.read("packet_words", parse_counts, _MAX_SIZES),
-            "cycles": reader.read("cycles", parse_prices, _MAX_SIZES),
-            "clock_mhz": reader.read("clock", parse_clock_mhz),
-            "wire_us": reader.read("wire", parse_time_us),
-            "features": None if features == _ALL else one_feature,
-            "mapping": self.text("mapping"),
-            "tune": self.is_tuned,
-            "time_limit_s": reader.read("time_limit", parse_number),
-        }
-        if not self.is_asked:
-            reader.mistakes["bytes"] = "expected sizes of messages, as 64, 4 KiB"
-        return {name: value for name, value in given.items() if value is not None}
-
-
-def _layer_in(text: str) -> dict[str, Any]:
-    """Return a layer's document, also as GET /layers/{name} and `layer count` have it."""
-    try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        document = None
-    if not isinstance(document, dict):
-        raise InvalidInput("expected a layer's document, an object in JSON")
-    refuse_doubled_keys(text.encode())
-    inner = document.get("layer")
-    return inner if isinstance(inner, dict) else document
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -372,11 +222,10 @@ async def layers(request: Request) -> Response:
     """Show the form; where the address asks something, its result, or a place for it."""
     form = LayerForm.of(request.query_params.multi_items())
     if not form.is_asked:
-        return page(request, "layers.html", section=SECTION, form=form, ask="")
+        return _page(request, "layers.html", form)
     operation, form = _prepared(form, service_of(request).context.settings)
     if operation is not None and form.is_tuned:
-        ask = f"{RESULT}?{form.query()}"
-        return page(request, "layers.html", section=SECTION, form=form, ask=ask)
+        return _page(request, "layers.html", form, ask=f"{RESULT}?{form.query()}")
     return await _shown(request, "layers.html", operation, form)
 
 
@@ -420,16 +269,39 @@ async def _shown(
     request: Request, template: str, operation: CostLayer | None, form: LayerForm
 ) -> Response:
     """Show the form with the result, or with what is wrong."""
-    values: dict[str, Any] = {"section": SECTION, "form": form, "ask": ""}
     if operation is None:
-        return page(request, template, status=422, **values)
+        return _page(request, template, form, status=422)
     service = service_of(request)
     try:
         answer = await service.run(operation, client_of(request))
     except SluiceError as refusal:
         if isinstance(refusal, Overloaded):
             raise
-        values["form"] = form.refused(refusal)
-        return page(request, template, status=kind_of(refusal.code).status, **values)
+        status = kind_of(refusal.code).status
+        return _page(request, template, form.refused(refusal), status=status)
     view = await service.call(lambda: LayerView.of(answer))
-    return page(request, template, view=view, **values)
+    return _page(request, template, form, view=view)
+
+
+def _page(
+    request: Request,
+    template: str,
+    form: LayerForm,
+    *,
+    ask: str = "",
+    status: int = 200,
+    **more: Any,
+) -> Response:
+    """Show the form; `ask` is where its result is asked for, "" where it is not to be."""
+    return page(
+        request,
+        template,
+        status=status,
+        section=SECTION,
+        form=form,
+        words=WORDS,
+        texts=form.shown_texts,
+        mistakes=form.mistakes,
+        ask=ask,
+        **more,
+    )

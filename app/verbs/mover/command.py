@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from app.console.files import check_target, write_whole
-from app.console.running import ticking_line
-from app.ui.parts import Column, Grid, Part
-from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput
-from domain.units import format_bytes
 
 if TYPE_CHECKING:
+    from app.ui.parts import Grid
+    from app.ui.terminal import Output
     from measuring.moving import Way
 
-OUTSIDE = 1
+OUTSIDE = 1  # the exit code where a solver's grid is not the serial one's
 _STAGE_SIZES = tuple(4096 << power for power in range(7))
 _OF_EXCHANGE = ("calculation", "spin", "table", "plot")
 _OF_HEAT = ("columns", "rows", "steps", "processes")
@@ -35,14 +24,50 @@ _CHOICES = {
 _ENDS = ("pack", "unpack", "pack_each", "unpack_each")
 
 
-def mover(arguments: argparse.Namespace, output: Output) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what the mover does, and over which way."""
+    from app.console.argument_parts import counts, cpus, number, size, sizes, whole
+
+    parser.add_argument("what", metavar="WHAT", help="calibrate, exchange or heat")
+    parser.add_argument("variant", metavar="VARIANT", nargs="?", help="one of them (all)")
+    parser.add_argument("--bytes", type=sizes, metavar="SIZES", help="of a message, or messages")
+    parser.add_argument("--fragments", type=counts, metavar="COUNTS", help="predict and measure")
+    parser.add_argument("--fragment", type=size, metavar="SIZE", help="cut into these (4KiB)")
+    parser.add_argument("--table", metavar="FILE", help="cut by this table instead")
+    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
+    parser.add_argument("--spin", action="store_true", help="calculate here, not elsewhere")
+    parser.add_argument("--between", metavar="PLACE", help="namespaces, as a/b/10.0.0.2")
+    parser.add_argument("--buffer", type=size, metavar="SIZE", help="of the sockets")
+    for name, of in (("pack", "ns a byte of a sender"), ("unpack", "ns a byte of a receiver")):
+        parser.add_argument(f"--{name}", type=number, metavar="NS", help=f"{of}'s own")
+        parser.add_argument(f"--{name}-each", type=number, metavar="US", help="µs a fragment")
+    parser.add_argument("--cpus", type=cpus, metavar="CPUS", help="of both ends, as 0,1")
+    parser.add_argument("--repetitions", type=whole, metavar="COUNT", help="of each (20)")
+    for name, most in (("columns", "64"), ("rows", "64"), ("steps", "50"), ("processes", "2")):
+        parser.add_argument(f"--{name}", type=whole, metavar="COUNT", help=f"of heat ({most})")
+    parser.add_argument("--output", metavar="FILE", help="stages as CSV, times, or the grid")
+    parser.add_argument("--plot", metavar="FILE", help="draw the overlap into this SVG file")
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
     """Measure stages, exchanges or the heat solver; 1 where a solver's grid is not the serial."""
+    from app.console.running import ended_by_signals
+
+    with ended_by_signals():
+        return _run(arguments, output)
+
+
+def _run(arguments: argparse.Namespace, output: Output) -> int:
+    from app.console.files import check_target
+
     if arguments.what not in _CHOICES:
         raise InvalidInput("expected calibrate, exchange or heat", field="what")
     allowed = {*_CHOICES[arguments.what]}
     if arguments.what != "heat":
         allowed |= {*_ENDS, "between", "cpus"}
-    for name in sorted({"variant", *_ENDS, *(one for row in _CHOICES.values() for one in row)}):
+    for name in sorted(
+        {"variant", *_ENDS, *(name for names in _CHOICES.values() for name in names)}
+    ):
         if getattr(arguments, name) not in (None, False) and name not in allowed:
             raise InconsistentInput(f"{arguments.what} has no use for it", field=name)
     for name in ("output", "plot"):
@@ -81,11 +106,11 @@ def _one_size(arguments: argparse.Namespace) -> int:
 
 
 def _calibrate(arguments: argparse.Namespace, output: Output) -> int:
+    from app.console.running import ticking_line
+    from app.verbs.mover import show
     from measuring.moving import calibrate
 
     counts = arguments.fragments or ()
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
     with ticking_line(output.err, "measuring the stages"):
         found = calibrate(
             _way(arguments),
@@ -95,37 +120,18 @@ def _calibrate(arguments: argparse.Namespace, output: Output) -> int:
             counts=counts,
         )
     _keep(arguments.output, "output", found.text.encode())
-    if counts:
-        columns = ("fragments", "measured µs", "predicted µs", "predicted / measured")
-        rows = [
-            (
-                str(one.fragments),
-                f"{one.measured_us:.1f}",
-                f"{one.predicted_us:.1f}",
-                f"{one.ratio:.4f}",
-            )
-            for one in found.messages
-        ]
-    else:
-        samples = list(csv.DictReader(one for one in found.text.splitlines() if one[0] != "#"))
-        parts = ("sender", "wire", "receiver", "total")
-        columns = ("message", *(f"{name} µs" for name in parts))
-        by_size: dict[int, list[dict[str, str]]] = {}
-        for row in samples:
-            by_size.setdefault(int(row["message_bytes"]), []).append(row)
-        rows = [
-            (format_bytes(size), *(_middle(row[f"{name}_us"] for row in own) for name in parts))
-            for size, own in by_size.items()
-        ]
-    return _shown(output, columns, rows)
-
-
-def _middle(values: Iterable[str]) -> str:
-    return f"{median(map(float, values)):.1f}"
+    _print(show.predicted(found.messages) if counts else show.stages(found.text), output)
+    return 0
 
 
 def _exchange(arguments: argparse.Namespace, output: Output) -> int:
+    import tempfile
+    from pathlib import Path
+
+    from app.console.files import csv_of
+    from app.console.running import ticking_line
     from app.plots.models_svg import overlap_svg
+    from app.verbs.mover import show
     from measuring.moving import activities, exchange
 
     if arguments.calculation is None or arguments.calculation < 0:
@@ -149,21 +155,16 @@ def _exchange(arguments: argparse.Namespace, output: Output) -> int:
         if arguments.plot is not None:
             drawing = overlap_svg(activities(timeline.read_text()))
             _keep(arguments.plot, "plot", drawing.encode())
-    times = [(name, str(i), f"{us:.3f}") for name, row in found.items() for i, us in enumerate(row)]
-    _keep(arguments.output, "output", _csv(times))
-    columns = ("variant", "least µs", "median µs", "simultaneous / this")
-    rows = [
-        (name, f"{min(row):.1f}", f"{median(row):.1f}", _gain(found, min(row)))
-        for name, row in found.items()
-    ]
-    return _shown(output, columns, rows)
-
-
-def _gain(found: Mapping[str, Sequence[float]], fastest_us: float) -> str:
-    return f"{min(found['simultaneous']) / fastest_us:.3f}" if "simultaneous" in found else ""
+    _keep(arguments.output, "output", csv_of(*show.iterations(found)))
+    _print(show.exchanged(found), output)
+    return 0
 
 
 def _heat(arguments: argparse.Namespace, output: Output) -> int:
+    from pathlib import Path
+
+    from app.console.running import ticking_line
+    from app.verbs.mover import show
     from measuring.moving import solve_heat
 
     variant = _or(arguments.variant, "all")
@@ -177,41 +178,25 @@ def _heat(arguments: argparse.Namespace, output: Output) -> int:
         runs = solve_heat(
             variant=variant, fragment_bytes=arguments.fragment, output=target, **sizes
         )
-    serial = [one.grid for one in runs if one.variant == "serial"]
-    columns = ("variant", "processes", "least µs a step", "median µs", "grid")
-    rows = [
-        (
-            one.variant,
-            str(one.processes),
-            f"{one.min_step_us:.1f}",
-            f"{one.median_step_us:.1f}",
-            one.grid,
-        )
-        for one in runs
-    ]
-    _shown(output, columns, rows)
-    return 0 if not serial or {one.grid for one in runs} == set(serial) else OUTSIDE
+    _print(show.solved(runs), output)
+    serial = {run.grid for run in runs if run.variant == "serial"}
+    return 0 if not serial or {run.grid for run in runs} == serial else OUTSIDE
 
 
 def _keep(name: str | None, field: str, content: bytes) -> None:
+    from app.console.files import write_whole
+
     if name is not None:
         write_whole(name, content, field=field, noun="what was measured")
 
 
-def _shown(output: Output, columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> int:
+def _print(table: Grid, output: Output) -> None:
+    """Print a table, in JSON a list with an object for each row."""
+    import orjson
+
     if output.wants_json:
-        named = [dict(zip(columns, row, strict=True)) for row in rows]
+        columns = [column.heading for column in table.columns]
+        named = [dict(zip(columns, row, strict=True)) for row in table.rows]
         output.document(orjson.dumps(named, option=orjson.OPT_INDENT_2) + b"\n")
     else:
-        headings = tuple(Column(name, is_number=i > 0) for i, name in enumerate(columns))
-        parts: list[Part] = [Grid(headings, tuple(rows))]
-        output.parts(parts)
-    return 0
-
-
-def _csv(rows: Iterable[Iterable[str]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("variant", "repetition", "iteration_us"))
-    writer.writerows(rows)
-    return text.getvalue().encode()
+        output.parts([table])

@@ -1,7 +1,4 @@
-"""sluice sweep: the user's own program says which size to set.
-
-No service runs programs: who asks a server to run one has found a hole.
-"""
+"""What is swept, checked before a run; its file, kept run by run; and how far it is."""
 
 from __future__ import annotations
 
@@ -16,9 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.console.files import check_target, write_whole
-from app.console.measure import INTERRUPTED
-from app.console.own_transfers import show_decided
-from app.console.racing import Ended, RaceRun, first_words
+from app.console.racing import first_words
 from app.console.running import erased_line
 from app.console.transfers import current_of
 from app.text.units import format_time, printable
@@ -29,8 +24,6 @@ from domain.own_transfers import (
     MAX_TRANSFERS,
     OwnTransfer,
     OwnTransfers,
-    SizeDecision,
-    SizeVerdict,
 )
 from domain.units import format_bytes
 from measuring.own_program import OwnProgram, ProgramRun, read_variable, read_words
@@ -40,7 +33,6 @@ from measuring.sweep import check_plan
 if TYPE_CHECKING:
     from analysis.size_race import RacePlan, SizeRace
 
-REFUSED = 3  # exit codes, as in the table of app/console/arguments.py
 OWN_FILE = "own.csv"
 _NOUN = "the transfers"
 _COMMAND, _TIME, _CURRENT = "command", "time", "current"
@@ -50,14 +42,10 @@ _OPTIONS = {  # of what they are called elsewhere
     "smallest_bytes": "min_fragment_bytes",
     "transfers": "continue",
 }
-_HARDLY = (
-    "the time hardly depends on the size, or start-up hides it: print your own time (--time last), "
-    "or send more messages"
-)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """What is raced, after everything that can be refused before a run was."""
 
     program: OwnProgram
@@ -67,51 +55,10 @@ class _Asked:
     comments: tuple[str, ...]
 
 
-def sweep(arguments: argparse.Namespace, output: Output) -> int:
-    """Run the program at the sizes that the race asks for, keep every run, and say what to set."""
-    from analysis.size_race import SizeRace
-    from app.questions.transfers import DecidedTransfers
-
-    asked = _asked(arguments)
-    earlier = asked.transfers.rows if asked.transfers else ()
-    race = SizeRace(asked.plan, earlier)
-    kept = _Kept(asked, race)
-    progress = _Progress(asked, output, arguments.time_limit, is_quiet=arguments.quiet)
-
-    def run(size: int, limit_s: float) -> ProgramRun:
-        with progress.running(size):
-            return asked.program.run(size, limit_s=limit_s)
-
-    def after_run(size: int, found: ProgramRun) -> None:
-        kept.write()
-        progress.after(size, found)
-
-    session = RaceRun(race, run, arguments.time_limit, _end_of(earlier), after_run)
-    try:
-        ended = session.to_end()
-    except KeyboardInterrupt:
-        ended = Ended.INTERRUPTED
-        if len(race.rows()) > len(earlier):
-            kept.write()  # it may have come before the last run was
-    if not race.rows() and ended is Ended.INTERRUPTED:
-        raise KeyboardInterrupt
-    found = race.decision()
-    code = show_decided(DecidedTransfers(found, kept.transfers()), output)
-    notes = list(_notes(found, ended, asked, arguments))
-    if notes and not output.wants_json:
-        output.parts(["", *notes])
-    if ended is Ended.INTERRUPTED:
-        output.note(f"interrupted; every run is in {printable(asked.target)}")
-        return INTERRUPTED
-    if found.is_current_refused:
-        return REFUSED
-    return code
-
-
 # --- what is refused before a run -----------------------------------------------------------------
 
 
-def _asked(arguments: argparse.Namespace) -> _Asked:
+def asked_of(arguments: argparse.Namespace) -> Asked:
     """Read the options and the earlier runs. Raises InvalidInput, InconsistentInput, CannotRun."""
     from analysis.size_race import RacePlan
 
@@ -119,7 +66,7 @@ def _asked(arguments: argparse.Namespace) -> _Asked:
     target = arguments.out or arguments.continued or OWN_FILE
     check_target(target, field="out", noun=_NOUN, example=OWN_FILE)
     transfers, facts = _earlier(arguments)
-    message_bytes = arguments.bytes
+    message_bytes = arguments.message_bytes
     if message_bytes is None and transfers is not None:
         message_bytes = transfers.message_bytes
     if message_bytes is None:
@@ -151,7 +98,7 @@ def _asked(arguments: argparse.Namespace) -> _Asked:
     own |= {_CURRENT: format_bytes(plan.current_bytes)} if plan.current_bytes else {}
     own |= {"host": platform.node(), "load": f"{load:.2f} on {processors}"}
     comments = tuple(f"{name}: {words}" for name, words in {**facts, **own}.items())
-    return _Asked(program, plan, transfers, target, comments)
+    return Asked(program, plan, transfers, target, comments)
 
 
 @contextmanager
@@ -204,10 +151,10 @@ def _earlier(arguments: argparse.Namespace) -> tuple[OwnTransfers | None, dict[s
     facts = {name: words for name, colon, words in parts if colon}
     if not {_COMMAND, _TIME} <= facts.keys() or found.unused:
         raise InvalidInput("expected a file that sluice sweep has written", field="continue")
-    if arguments.bytes not in (None, found.transfers.message_bytes):
+    if arguments.message_bytes not in (None, found.transfers.message_bytes):
         raise InconsistentInput(
             f"expected the message of the file, {format_bytes(found.transfers.message_bytes)}, and "
-            f"not {format_bytes(arguments.bytes)}",
+            f"not {format_bytes(arguments.message_bytes)}",
             field="bytes",
         )
     return found.transfers, facts
@@ -225,7 +172,7 @@ def _current(
     """
     from domain.units import parse_bytes
 
-    given = arguments.current
+    given = arguments.uncertainty_current
     current = current_of(given, message_bytes)
     if _CURRENT not in facts:
         return current
@@ -259,7 +206,7 @@ def _time_words(arguments: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _end_of(rows: tuple[OwnTransfer, ...]) -> float:
+def end_of(rows: tuple[OwnTransfer, ...]) -> float:
     """When the last of earlier runs ended: pauses between sessions are left out."""
     ends = (row.began_s + (row.latency_us or 0.0) * 1e-6 for row in rows if row.began_s is not None)
     return max(ends, default=0.0)
@@ -268,10 +215,10 @@ def _end_of(rows: tuple[OwnTransfer, ...]) -> float:
 # --- while it runs --------------------------------------------------------------------------------
 
 
-class _Kept:
+class Kept:
     """The file, written after each run."""
 
-    def __init__(self, asked: _Asked, race: SizeRace) -> None:
+    def __init__(self, asked: Asked, race: SizeRace) -> None:
         self._asked, self._race = asked, race
         self._conditions = asked.transfers.conditions if asked.transfers else ()
 
@@ -288,10 +235,10 @@ class _Kept:
         write_whole(self._asked.target, text.encode(), field="out", noun=_NOUN)
 
 
-class _Progress:
+class Progress:
     """Lines on standard error: one a run, and where a person looks the one that is under way."""
 
-    def __init__(self, asked: _Asked, output: Output, limit_s: float, *, is_quiet: bool) -> None:
+    def __init__(self, asked: Asked, output: Output, limit_s: float, *, is_quiet: bool) -> None:
         self._asked, self._output, self._limit_s = asked, output, limit_s
         self._is_quiet, self._count = is_quiet, 0
 
@@ -315,22 +262,3 @@ class _Progress:
         if self._count == 1 and run.latency_us is not None:
             words = first_words(run.took_s, self._limit_s, self._asked.plan.max_runs)
             self._output.note(words)
-
-
-# --- the end --------------------------------------------------------------------------------------
-
-
-def _notes(
-    found: SizeDecision, ended: Ended, asked: _Asked, arguments: argparse.Namespace
-) -> Iterator[str]:
-    """What the verdict is to be read with, and how to go on."""
-    if found.hardly_depends and asked.program.reader.is_wall:
-        yield f"note: {_HARDLY}"
-    if found.is_current_refused or found.verdict is not SizeVerdict.NOT_DECIDED:
-        return
-    if ended is Ended.TIME:
-        yield f"note: no further run fits into the {arguments.time_limit:g} s of --time-limit"
-    elif ended is Ended.RACE and found.runs + 1 < asked.plan.max_runs:
-        yield "note: more than a fifth of the runs failed"
-    if found.sizes:
-        yield f"go on: the same command with --continue {printable(shlex.quote(asked.target))}"

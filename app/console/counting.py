@@ -1,0 +1,39 @@
+"""What a command counts of an installed MPI: its options, and the plan that they make."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from app.console.argument_parts import add_mpi, add_time_limit, whole
+
+if TYPE_CHECKING:
+    from measuring.count import CountPlan
+
+CALLS = {"source": "send", "destination": "receive"}  # what is counted at each end
+
+
+def add_counting(parser: argparse.ArgumentParser) -> None:
+    """Add the MPI, and how often and how long it is counted."""
+    add_mpi(parser)
+    parser.add_argument("--repetitions", type=whole, metavar="COUNT", help="of each call (8)")
+    add_time_limit(parser, "default 120")
+
+
+def plan_of(arguments: argparse.Namespace, known: Mapping[str, Any]) -> CountPlan:
+    """Return what to count: what the arguments say, else what is known."""
+    from measuring.count import CountPlan
+
+    names = ("mpicc", "launcher", "bytes", "repetitions", "time_limit_s")
+    given = {**known, **_given(arguments, names)}
+    if "bytes" in given:
+        given["message_bytes"] = tuple(given.pop("bytes"))
+    if "mpicc" in _given(arguments, names) and "launcher" not in _given(arguments, names):
+        given.pop("launcher", None)
+    return CountPlan(allow_run_as_root=arguments.allow_run_as_root, **given)
+
+
+def _given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    values = {name: getattr(arguments, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}

@@ -87,7 +87,7 @@ def asked_of(
     for place, source in sources.items():
         is_file = isinstance(source, TraceSource)
         name = Path(getattr(arguments, place)).name
-        of_file = {**said, "test": said["test"] or named_test(name)}
+        of_file = {"test": named_test(name), **said}
         costs = merged(body_of(source), {"fit_options": of_file if is_file else {}})
         body[place] = {name: one for name, one in costs.items() if name in SOURCE_FIELDS}
         if not isinstance(source, ProfileSource) and name != STANDARD_INPUT:

@@ -48,6 +48,7 @@ _DECILES = tuple(f"{tens}0.000000" for tens in range(1, 10))
 _NS_PER_US, _US_PER_US = 1e3, 1.0
 _MIN_ROWS = 2  # of those at the beginning that have to look like a log's
 _QUEUES = ("iodepth", "numjobs")
+_KEY = '"fio version"'
 _TERSE = re.compile(r"^[2-5];fio-[0-9.]{1,12};", re.MULTILINE)
 _SUMMARY = re.compile(r"^[^\n:]{1,100}: \(g=[0-9]{1,6}\): rw=[a-z]{2,12}, bs=", re.MULTILINE)
 _TESTS = re.compile(r"^(?:fio_)?(clat|slat|lat|bw|iops)$", re.IGNORECASE)
@@ -56,18 +57,22 @@ _NO_TIMES = {"bw": "of bandwidths", "iops": "of I/Os a second"}
 
 
 def _detects_json(head: str) -> bool:
-    if tool_of(head) is not None:
-        return tool_of(head) == "fio"
-    return (": (g=" in head and _SUMMARY.search(head) is not None) or _TERSE.search(
-        head
-    ) is not None
+    return tool_of(head) == "fio" or _is_other_form(head)
+
+
+def _is_other_form(text: str) -> bool:
+    """Whether this is what fio prints for people or in one line, and no JSON."""
+    if _KEY in text:
+        return False
+    has_summary = ": (g=" in text and _SUMMARY.search(text) is not None
+    return has_summary or _TERSE.search(text) is not None
 
 
 def _read_json(content: bytes, kind: TraceKind | None) -> Reading:
     rows, versions, statistics = StageRows(), dict[str, None](), dict[str, None]()
     left_out: dict[str, int] = {}
     text = decoded(content)
-    if tool_of(text) is None:
+    if _is_other_form(text):
         form = "terse output" if _TERSE.search(text) else "summary"
         refuse(
             f"the {form} of fio is not read: run it with --output-format=json, or with "

@@ -93,14 +93,17 @@ def _read_sockperf(content: bytes, kind: TraceKind | None) -> Reading:
 
 
 def _detects_iperf(head: str) -> bool:
-    if tool_of(head) is not None:
-        return tool_of(head) == "iperf3"
-    return "] Interval" in head and _IPERF_LINES.search(head) is not None
+    return tool_of(head) == "iperf3" or _is_printed(head)
+
+
+def _is_printed(text: str) -> bool:
+    """Whether these are lines of iperf for people, and no JSON."""
+    return '"test_start"' not in text and _IPERF_LINES.search(text) is not None
 
 
 def _read_iperf(content: bytes, kind: TraceKind | None) -> Reading:
     text = decoded(content)
-    if tool_of(text) is None:
+    if _is_printed(text):
         refuse(
             "the lines of iperf do not say the size of its blocks: run iperf3 -c HOST -l 64K -J, "
             "once for each size"

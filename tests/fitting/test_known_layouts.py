@@ -126,6 +126,17 @@ def fabric(costs: tuple[float, float]) -> str:
     return head + rows("{} 10 =10 1m 0.00s 1.00 {:.4f} 0.05", times(costs))
 
 
+def fio(costs: tuple[float, float]) -> str:
+    jobs = [
+        {
+            "job options": {"bs": str(size)},
+            "read": {"io_bytes": size, "total_ios": 1, "clat_ns": {"mean": time_us * 1e3}},
+        }
+        for size, time_us in zip(SIZES, times(costs), strict=True)
+    ]
+    return json.dumps({"fio version": "fio-3.33", "jobs": jobs}) + "\n"
+
+
 def table(separator: str, names: str, line: str, *columns: Sequence[float]) -> str:
     return f"{names}\n" + rows(line.replace(",", separator), *columns)
 
@@ -466,6 +477,13 @@ LAYOUTS = (
         "fio-3.33\n  read: IOPS=20.1k, BW=78.6MiB/s (82.4MB/s)\n"
         "    clat (usec): min=31, max=902, avg=48.20, stdev=11.41\n",
         "summary of fio is not read: run it with --output-format=json",
+    ),
+    Layout(
+        "not found",
+        "JSON of fio below its summary",
+        "seq: (g=0): rw=read, bs=(R) 4096B-4096B\n" * 120 + fio(A),
+        A,
+        fate=READ,
     ),
     Layout(
         "not found",

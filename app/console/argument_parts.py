@@ -71,31 +71,15 @@ _EXAMPLES = {
     "model layer check": "layer.json --max-more 1%",
     "model mover": "exchange --bytes 800KB --calculation 5000 --fragment 32KiB",
     "model reproduce": "wang98 --output papers-report",
-    "profiles list": "--json",
-    "profiles show": "myrinet-gam",
-    "profiles save": "staging examples/kv-staging.json",
-    "profiles revisions": "myrinet-gam",
-    "profiles use": "myrinet-gam 1",
-    "profiles tables": "myrinet-gam",
-    "profiles activate": "myrinet-gam 0123abcd",
-    "profiles delete": "staging --yes",
     "answers list": "--profile myrinet-gam",
     "answers show": "0123456789abcdef0123456789abcdef",
     "answers name": "0123456789abcdef0123456789abcdef 'NIC x2'",
-    "jobs list": "--state running",
-    "jobs show": "0123456789abcdef0123456789abcdef",
-    "keys list": "",
-    "keys create": "build-server --scope write --days 90",
-    "keys rotate": "7f3a5c --keep 600",
-    "keys revoke": "7f3a5c",
-    "open": "myrinet-gam",
     "demo": "--once",
     "admin completion": "bash",
     "serve": "--port 8080",
     "admin work": "--workers 2",
     "admin engine scheduler": "",
     "admin engine worker": "--workers 2",
-    "changes": "staging --limit 20",
     "admin collect": "--keep jobs=30d,answers=90d --dry-run",
     "admin backup": "monday.sluice",
     "admin restore": "monday.sluice",
@@ -146,7 +130,9 @@ class Root(Parser):
         return text.format_help()
 
 
-def add(commands: Root | Commands[Parser], name: str, summary: str, example: str = "") -> Parser:
+def add(
+    commands: Root | Commands[Parser], name: str, summary: str, example: str | None = None
+) -> Parser:
     """Add a command, or a verb of one, with its example, by itself that of the table."""
     place = commands.add_command if isinstance(commands, Root) else commands.add_parser
     parser: Parser = place(
@@ -156,10 +142,30 @@ def add(commands: Root | Commands[Parser], name: str, summary: str, example: str
         formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
-    example = example or _EXAMPLES[parser.prog.removeprefix("sluice ")]
+    if example is None:
+        example = _EXAMPLES[parser.prog.removeprefix("sluice ")]
     parser.epilog = f"example: {parser.prog} {example}".rstrip()
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
+
+
+def add_above(commands: Root, name: str, summary: str) -> Parser:
+    """Add a command that only has verbs, which say their examples."""
+    return commands.add_command(name, help=summary, allow_abbrev=False)
+
+
+def add_listed(parser: Parser) -> Commands[Parser]:
+    """Add the place of the verbs of a command that means `list` where none is given."""
+    parser.add_argument("--json", action="store_true", help="of the list, where no verb is given")
+    return parser.add_subparsers(dest="verb", metavar="VERB", help="default: list")
+
+
+def add_count_and_owner(parser: Parser) -> None:
+    """Add how many are listed, and whose."""
+    parser.add_argument(
+        "--limit", type=whole, default=20, metavar="COUNT", help="how many at most (20)"
+    )
+    add_owner(parser)
 
 
 def add_constraints(parser: Parser) -> None:

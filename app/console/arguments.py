@@ -11,6 +11,7 @@ from app.console.argument_parts import (
     Parser,
     Root,
     add,
+    add_above,
     add_columns,
     add_constraints,
     add_message_range,
@@ -105,7 +106,8 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
     _add_tune(parser)
     _add_sweep(parser)
     for verb in VERBS.values():
-        own = add(parser, verb.name, verb.summary, verb.example)
+        about = verb.name, verb.summary
+        own = add(parser, *about, verb.example) if verb.example else add_above(parser, *about)
         if words is None or verb.name in words:
             verb.module("command").add_arguments(own)
     add_of_papers(parser)

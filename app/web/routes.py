@@ -19,8 +19,6 @@ from app.ui.pages import all_pages, answer_browsers, moved, own_address, page, s
 from app.web.answers import answers, compare, stored
 from app.web.fits import fits
 from app.web.forms import sent_fields
-from app.web.jobs import jobs
-from app.web.profiles import profiles
 from app.web.workbench import workbench
 from domain.errors import ScopeMissing, Unauthenticated
 from models.records import KeyScope
@@ -35,12 +33,10 @@ _ROUTERS = (
     _DOCS,
     workbench.router,
     answers.router,
-    jobs.router,
     fits.router,
     stored.router,
     compare.router,
     *(module.router for module in modules("page.views")),
-    profiles.router,
 )
 
 

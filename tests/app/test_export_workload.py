@@ -12,7 +12,7 @@ import pytest
 
 from app.cli import main
 from app.console import running
-from app.web.profiles.exports import export_form
+from app.verbs.export.page.form import export_form
 from domain.regret import Objective
 from tests.app.serving import MYRINET
 from tests.support.in_process_engine import InProcessEngine

@@ -18,9 +18,9 @@ from app.text.numbers import format_gap, format_size
 from app.text.units import format_time
 from app.ui.gantt import UNICODE
 from app.web.answers.advice import set_this_of
+from app.web.answers.libraries import library_named
 from app.web.answers.surroundings import curve_of
 from app.web.answers.view import cut_of
-from app.web.profiles.exports import library_named
 from domain.errors import SluiceError
 from domain.pipeline import Pipeline, pipeline_of_lines
 from exports.targets.registry import TARGETS

@@ -56,7 +56,9 @@ def setting_of(asked: CrossoverIn) -> tuple[PathThreshold, dict[str, str]] | Non
         try:
             target.options_from({name: value})
         except InvalidInput as refusal:
-            raise InconsistentInput(f"{refusal.detail} for the target {target.name}", field=name) from None
+            raise InconsistentInput(
+                f"{refusal.detail} for the target {target.name}", field=name
+            ) from None
     return target, target.options_from(given)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from app.questions.tables import TableScope
+from app.schemas.base import read_request
 from app.schemas.stages import limits_of
-from contract.table import TableIn
+from contract.jobs import TableJobIn
+from contract.table import TableIn, TableOut
 from domain.errors import InconsistentInput
+from domain.units import format_byte_range
 
 
 def scope_of(asked: TableIn) -> TableScope:
@@ -21,3 +24,14 @@ def scope_of(asked: TableIn) -> TableScope:
         asked.relative_gap,
         asked.time_limit_s,
     )
+
+
+def format_table_range(range: TableIn | TableOut) -> str:
+    """Return the messages of a table."""
+    return format_byte_range(range.min_message_bytes, range.max_message_bytes)
+
+
+def title(request: bytes) -> str:
+    """Return what a job of this request is called."""
+    asked = read_request(TableJobIn, request)
+    return f"Compiling {format_table_range(asked)} for {asked.profile}"

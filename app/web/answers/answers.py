@@ -22,6 +22,7 @@ from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.web.answers.advice import UnexplainedAnswer, WhyView, advice_of, set_this, set_this_of
 from app.web.answers.compare import Change, change_between
 from app.web.answers.cost_sweep import sweep_chart
+from app.web.answers.libraries import library_named, library_of
 from app.web.answers.queued_parts import Part, part_of, with_reader
 from app.web.answers.snippets import base_url_of, take_away_of
 from app.web.answers.surroundings import (
@@ -45,8 +46,7 @@ from app.web.answers.timelines import (
 )
 from app.web.answers.view import AnswerView, format_path, latency_unit, what_if
 from app.web.forms import asked_document, sent_fields
-from app.web.jobs.jobs import answer_address, operation_of, passing_answer
-from app.web.profiles.exports import library_named, library_of
+from app.web.solving import answer_address, operation_of, passing_answer
 from app.web.workbench.choices import ShownUnits
 from app.web.workbench.panel import panel_page
 from app.web.workbench.request import changed_costs, changed_question

@@ -32,7 +32,7 @@ from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.web.fits.refits import FitChanges, asked_again, fit_again, fit_and_store, fit_changes
 from app.web.fits.view import chart_views, fit_beside, fit_view, parameters_data, signature_views
 from app.web.forms import FORM, InvalidForm, asked_of, change_of, move_row, read_form
-from app.web.jobs.jobs import answer_address
+from app.web.solving import answer_address
 from app.web.workbench.choices import METHODS, SHAPES
 from app.web.workbench.state import InputSource, InputState
 from contract.limits import MAX_NAME_LENGTH, MAX_STAGES

@@ -19,7 +19,7 @@ from app.web.answers.answers import answer_page
 from app.web.fits.fits import with_message
 from app.web.fits.refits import fit_of_entry
 from app.web.forms import InvalidForm, asked_of, change_of, changed, read_form
-from app.web.jobs.jobs import answer_address, operation_of, quick_answer
+from app.web.solving import answer_address, operation_of, quick_answer
 from app.web.workbench.choices import FIRST_EXAMPLE, FIRST_RELATIVE, kept_of
 from app.web.workbench.panel import panel_page
 from app.web.workbench.request import request_of, transfers_asked

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, get_args
 
 from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -27,6 +27,8 @@ MAX_EVENT_STREAMS = 500
 MAX_EVENT_STREAMS_OF_OWNER = 125  # where everybody says who he is
 
 router = own_router(prefix="/jobs", tags=["jobs"])
+BODIES = ()
+OUTPUTS = get_args(AnyJobOut)
 _EVENTS = {
     200: {
         "description": "An event for each change, the last one when the job has ended",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.questions.keys import ChangePage
+from app.questions.changes import ChangePage
 from app.schemas.base import timestamp
 from contract.changes import ChangeOut, ChangesOut
 from models.records import ChangeRecord

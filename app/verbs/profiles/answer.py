@@ -1,45 +1,26 @@
-"""What contract/profiles.py declares: a revision as the domain has it, and profiles as sent."""
+"""Profiles and their revisions, as contract/profiles.py sends them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from app.questions.profiles import ProfilePage
-from app.questions.question import FitReference, GivenFit
 from app.schemas.base import notices_out, timestamp
-from app.schemas.fit_documents import given_fit
-from app.schemas.source import check_exactly_one
-from app.schemas.stages import aggregate_or_none, asked_aggregate, asked_pipeline, pipeline_or_none
+from app.schemas.stages import aggregate_or_none, pipeline_or_none
 from app.schemas.verification import verification_out
 from contract.profiles import (
-    SOURCES_OF_REVISION,
     AnyProfileOut,
     AnyRevisionOut,
     ProfileOut,
     ProfilesOut,
     ProvenanceOut,
-    RevisionIn,
     RevisionOut,
     RevisionsOut,
     VerifiedProfileOut,
     VerifiedRevisionOut,
 )
-from domain.model import CostModel
 from domain.profile import HardwareProfile, Provenance, Revision
 from domain.verification import Against, said_of
-
-
-def revision_costs(asked: RevisionIn) -> CostModel | FitReference | GivenFit:
-    """Return what the revision holds. Raises InvalidInput for none, and for more than one."""
-    check_exactly_one({name: getattr(asked, name) for name in SOURCES_OF_REVISION})
-    if asked.fit is not None:
-        return given_fit(asked.fit, "fit")
-    if asked.fit_id is not None:
-        return FitReference(asked.fit_id)
-    if asked.pipeline is not None:
-        return asked_pipeline(asked.pipeline)
-    assert asked.aggregate is not None
-    return asked_aggregate(asked.aggregate)
 
 
 def _provenance(provenance: Provenance) -> ProvenanceOut:

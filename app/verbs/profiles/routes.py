@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
@@ -10,13 +11,14 @@ from fastapi import Query, Request, Response
 from app.api.openapi import UNCHANGED, changes, reads, refuses
 from app.api.respond import (
     accepted,
+    check_match,
     if_none_match,
+    json_bytes,
     json_document,
     keyed,
     once,
-    profile_expected,
-    profile_response,
     sent,
+    tag_of,
     tagged,
 )
 from app.http.bodies import read_json
@@ -27,19 +29,20 @@ from app.questions import profiles as questions
 from app.questions.fits import options_named
 from app.questions.source import Stored
 from app.schemas.base import dump_json
-from app.schemas.profiles import (
+from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
+from app.verbs.profiles.answer import (
     profile_out,
     profiles_out,
-    revision_costs,
     revision_of_profile_out,
     revisions_out,
 )
-from app.schemas.queries import NoQuery, ProfilesQuery, ScheduleQuery
+from app.verbs.profiles.request import revision_costs
 from contract.optimize import StoredOptimizeOut
 from contract.profiles import (
     AnyProfileOut,
     CurrentIn,
     ProfileIn,
+    ProfileOut,
     ProfilesOut,
     RevisionIn,
     RevisionsOut,
@@ -47,8 +50,11 @@ from contract.profiles import (
 )
 from contract.schedule import TableScheduleOut
 from contract.verification import VerificationIn
+from domain.profile import HardwareProfile
 
 router = own_router(prefix="/profiles", tags=["profiles"])
+BODIES = (ProfileIn, RevisionIn, CurrentIn, VerificationIn)
+OUTPUTS = (ProfileOut, ProfilesOut, RevisionsOut, TableScheduleOut)
 
 
 @router.get("", **refuses(422, 503, sends=ProfilesOut))
@@ -76,10 +82,10 @@ async def create_profile(request: Request, _: Annotated[NoQuery, Query()]) -> Re
             asked.name,
             costs,
             detail=asked.detail,
-            then=once(request, partial(profile_response, status=201)),
+            then=once(request, partial(_changed, status=201)),
         )
     )
-    return profile_response(profile, status=201)
+    return _changed(profile, status=201)
 
 
 @router.get("/{name}", **refuses(404, 422, 503, also=UNCHANGED, sends=AnyProfileOut))
@@ -102,10 +108,10 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
             name,
             costs,
             detail=asked.detail,
-            expected=profile_expected(request),
+            expected=_expected(request),
         )
     )
-    return profile_response(profile)
+    return _changed(profile)
 
 
 @router.delete(
@@ -114,7 +120,7 @@ async def revise_profile(request: Request, name: str, _: Annotated[NoQuery, Quer
 async def delete_profile(request: Request, name: str, _: Annotated[NoQuery, Query()]) -> Response:
     """Delete a profile with its revisions. Answers that name it stay."""
     service = service_of(request)
-    expected = profile_expected(request)
+    expected = _expected(request)
     await service.write(
         lambda: questions.delete_profile(service.context.store, name, expected=expected)
     )
@@ -142,11 +148,11 @@ async def set_current(request: Request, name: str, _: Annotated[NoQuery, Query()
             service.context.store,
             name,
             asked.revision,
-            expected=profile_expected(request),
-            then=once(request, profile_response),
+            expected=_expected(request),
+            then=once(request, _changed),
         )
     )
-    return profile_response(profile)
+    return _changed(profile)
 
 
 @router.post("/{name}/verification", **reads(VerificationIn, 404, sends=VerifiedRevisionOut))
@@ -198,3 +204,24 @@ async def schedule(
         return accepted(await service.start_job(service.asked_schedule(asked), client_of(request)))
     found = await service.lookup(asked, client_of(request))
     return sent(found) if isinstance(found, CachedResponse) else tagged(request, found)
+
+
+# --- the state of a profile, and what it is expected to be ----------------------------------------
+
+
+def _changed(profile: HardwareProfile, *, status: int = 200) -> Response:
+    """Return a profile that was changed, with the ETag that GET gives it."""
+    body = dump_json(profile_out(profile))
+    headers = {"ETag": tag_of(body)}
+    if status == 201:
+        headers["Location"] = f"/profiles/{profile.name}"
+    return json_bytes(body, status=status, headers=headers)
+
+
+def _expected(request: Request) -> Callable[[HardwareProfile], None]:
+    """Return what raises PreconditionFailed for a profile in another state than If-Match names."""
+
+    def check(profile: HardwareProfile) -> None:
+        check_match(request, {tag_of(dump_json(profile_out(profile)))}, "the profile")
+
+    return check

@@ -1,4 +1,4 @@
-"""Work that a job does, as templates/work.html shows it: how far it is, and how it has ended."""
+"""Work that a job does, as work.html shows it: how far it is, and how it has ended."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class WorkPlace:
 
 @dataclass(frozen=True, slots=True)
 class WorkView:
-    """What templates/work.html is given."""
+    """What work.html is given."""
 
     id: str
     kind: str

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from app.errors import field_problems
 from app.questions.settings import ExportScope
-from app.schemas.export import workload_of_weights
+from app.schemas.base import dump_json, parse_json
+from app.schemas.export import export_scope
 from app.text.targets import TAKES_WORDS, format_size_rule
-from app.text.units import parse_workload, weights_of
 from app.ui.addresses import address, in_path
-from app.ui.fields import FieldReader
-from contract.declare import words_of
+from app.ui.forms import RequestForm
 from contract.export import ExportIn
 from domain.errors import NotFound, SluiceError
-from domain.regret import Objective
-from domain.workload import Workload
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes, Target
 
-_OBJECTIVES = next(word.choices for word in words_of(ExportIn, ("objective",)))
+FORM = RequestForm(ExportIn, "export")
 MAX_WORKLOAD_TEXT = 6_000  # characters: it stands in the page's address
+_OPTION = "option."  # before the name of an option in an address
+_LIMITS = ("min", "max", "align", "max_fragments")
 _FINER = (Takes.SIZE_STEPS, Takes.TABLE)
-_SIZES = ("min_message", "max_message", "min", "max", "align", "max_fragments")
-_KEYS = {
-    "min_message": "min_message_bytes",
-    "max_message": "max_message_bytes",
-    "min": "min_fragment_bytes",
-    "max": "max_fragment_bytes",
-    "align": "alignment_bytes",
-    "max_fragments": "max_fragments",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,13 @@ class ExportForm:
     target: Target
     texts: Mapping[str, str]
     mistakes: Mapping[str, str] = field(default_factory=dict)
+    asked: ExportIn | None = None
     scope: ExportScope | None = None
+
+    @property
+    def shown_texts(self) -> dict[str, str]:
+        """All declared fields; those that nothing was typed in are empty."""
+        return {word.name: self.texts.get(word.name, "") for word in FORM.words}
 
     @property
     def has_sizes(self) -> bool:
@@ -68,14 +65,9 @@ class ExportForm:
         return self.target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)
 
     @property
-    def objectives(self) -> tuple[tuple[str, str], ...]:
-        """What sizes may be chosen for; the first of them unless another is."""
-        return _OBJECTIVES
-
-    @property
     def has_limits(self) -> bool:
         """Whether a limit was given, so that they are shown open."""
-        return any(self.texts.get(name) for name in ("min", "max", "align", "max_fragments"))
+        return any(self.texts.get(name) for name in _LIMITS)
 
     @property
     def takes_words(self) -> str:
@@ -98,34 +90,26 @@ class ExportForm:
     def options(self) -> Iterator[OptionField]:
         """The target's options as fields."""
         for one in self.target.options:
-            value = self.texts.get(f"option.{one.name}") or one.default
+            value = self.texts.get(f"{_OPTION}{one.name}") or one.default
             offers = tuple((choice, choice) for choice in one.choices)
             yield OptionField(one.name, one.meaning, value, one.default or "empty", offers)
 
-    def query(self) -> list[tuple[str, str]]:
-        """Return the same as the query of the export's own address. Only where nothing is wrong."""
-        assert self.scope is not None
-        limits = self.scope.limits
-        sizes = {
-            "min_message_bytes": self.scope.min_message_bytes,
-            "max_message_bytes": self.scope.max_message_bytes,
-            **{name: getattr(limits, name) for name in _LIMITS if limits is not None},
-        }
-        given = parse_workload(self.texts.get("workload", ""))
-        if given:
-            del sizes["min_message_bytes"], sizes["max_message_bytes"]
-        pairs = [(name, str(value)) for name, value in sizes.items() if value is not None]
-        pairs += [("workload", weighted) for weighted in weights_of(given)]
-        if self.scope.objective is not None:
-            pairs.append(("objective", self.scope.objective.value))
-        return pairs + [("option", f"{name}:{value}") for name, value in self.scope.options]
+    def query(self) -> Iterator[tuple[str, str]]:
+        """Yield the query of the export's own address. Only where nothing is wrong."""
+        assert self.asked is not None
+        for name, value in self.asked.said().items():
+            for part in value if isinstance(value, tuple) else (value,):
+                yield name, str(part)
+
+    def command(self, reference: str) -> str:
+        """Return the command that writes the same."""
+        given = (f"{name}={value}" for name, value in _options(self.target, self.texts))
+        options = [word for option in given for word in ("--option", option)]
+        return FORM.shell(self.texts, (reference, "--target", self.target.name, *options))
 
     def file_address(self, reference: str) -> str:
         """Return where the text is, for browsers and programs alike."""
         return address(f"/profiles/{in_path(reference)}/exports/{self.target.name}", self.query())
-
-
-_LIMITS = ("min_fragment_bytes", "max_fragment_bytes", "alignment_bytes", "max_fragments")
 
 
 def offered_targets() -> tuple[OfferedTarget, ...]:
@@ -143,57 +127,41 @@ def _offered(target: Target) -> OfferedTarget:
 
 def export_form(name: str, given: Mapping[str, str]) -> ExportForm:
     """Return the form of a target as it was filled in. Raises NotFound."""
-    target = next((one for one in TARGETS if one.name == name), None)
+    target = next((known for known in TARGETS if known.name == name), None)
     if target is None:
         raise NotFound("there is no export target of this name")
     texts = {key: text.strip() for key, text in given.items()}
-    reader = FieldReader(texts)
-    min_message, max_message = reader.size("min_message"), reader.size("max_message")
-    has_limits = any(texts.get(one) for one in ("min", "max", "align", "max_fragments"))
-    limits = reader.limits() if has_limits else None
-    objective = reader.read("objective", _objective)
-    workload = reader.read("workload", _workload, longest=MAX_WORKLOAD_TEXT)
-    if workload is not None and (min_message or max_message):
-        reader.mistakes["workload"] = "expected a range of messages or a workload, not both"
-    if reader.mistakes:
-        return ExportForm(target, texts, reader.mistakes)
-    if workload is not None:
-        min_message = workload.sizes[0].message_bytes
-        max_message = workload.sizes[-1].message_bytes
+    body, mistakes = FORM.document(texts)
+    if len(texts.get("workload", "")) > MAX_WORKLOAD_TEXT:
+        mistakes["workload"] = f"expected at most {MAX_WORKLOAD_TEXT} characters"
+    if mistakes:
+        return ExportForm(target, texts, mistakes)
+    options = [f"{option}:{value}" for option, value in _options(target, texts)]
     try:
-        scope = ExportScope(
-            target=name,
-            options=tuple(_options(target, texts)),
-            min_message_bytes=min_message,
-            max_message_bytes=max_message,
-            workload=workload,
-            objective=objective,
-            limits=limits,
-        )
+        asked = parse_json(ExportIn, dump_json({**body, "option": options}))
+        scope = export_scope(asked, name)
     except SluiceError as refusal:
-        return ExportForm(target, texts, {_field(target, refusal): refusal.detail})
-    return ExportForm(target, texts, {}, scope)
+        return ExportForm(target, texts, _refused(target, options, refusal))
+    return ExportForm(target, texts, {}, asked, scope)
 
 
 def _options(target: Target, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the options that are not as by default."""
-    for one in target.options:
-        value = texts.get(f"option.{one.name}", "")
-        if value and value != one.default:
-            yield one.name, value
+    """Yield the options that are not as by default, also those that the target has not."""
+    usual = {option.name: option.default for option in target.options}
+    for key, value in texts.items():
+        name = key.removeprefix(_OPTION)
+        if name != key and value and value != usual.get(name):
+            yield name, value
 
 
-def _objective(text: str) -> Objective | None:
-    return Objective(text) if text in [*Objective] else None
-
-
-def _workload(text: str) -> Workload:
-    return workload_of_weights(weights_of(parse_workload(text)))
-
-
-def _field(target: Target, refusal: SluiceError) -> str:
-    """Return the field that a refusal is about: of an option the one that its sentence names."""
-    for one in target.options:
-        if refusal.detail.startswith(f"expected {one.name} to "):
-            return f"option.{one.name}"
-    return {key: name for name, key in _KEYS.items()}.get(refusal.field or "", "")
+def _refused(target: Target, options: Sequence[str], refusal: SluiceError) -> dict[str, str]:
+    """Return what is wrong by field: of an option by the one that its sentence or place names."""
+    for option in target.options:
+        if refusal.detail.startswith(f"expected {option.name} to "):
+            return {f"{_OPTION}{option.name}": refusal.detail}
+    places = {f"/option/{at}": _OPTION + text.partition(":")[0] for at, text in enumerate(options)}
+    found: dict[str, str] = {}
+    for problem in field_problems(refusal):
+        place = places.get(problem.pointer) or FORM.place(problem.pointer)
+        found.setdefault(place, problem.detail)
+    return found or {"": refusal.detail}

@@ -19,7 +19,7 @@ from app.ui.addresses import address, in_path
 from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.ui.work import SHORT_S, WorkPlace, WorkView
 from app.verbs.export.operation import operation
-from app.verbs.export.page.form import ExportForm, export_form
+from app.verbs.export.page.form import FORM, ExportForm, export_form
 from app.verbs.export.show import format_export_cost
 from contract.export import ExportedOut
 from contract.jobs import ExportJobIn
@@ -59,6 +59,9 @@ async def export(request: Request, name: str, target: str) -> Response:
         reference=name,
         number=revision.number,
         form=form,
+        words={word.name: word for word in FORM.words},
+        texts=form.shown_texts,
+        mistakes=form.mistakes,
         **shown,
     )
 
@@ -153,6 +156,7 @@ def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> d
             "file_name": made.file_name,
             "file_address": f"/ui/exports/{job.id}",
             "api_address": form.file_address(name),
+            "command": form.command(name),
         }
     target = form.target.name
     place = WorkPlace(

@@ -39,7 +39,7 @@ from app.verbs.table.page.compilations import (
     running_tables,
     table_work,
 )
-from app.verbs.table.page.form import TableForm
+from app.verbs.table.page.form import FORM, TableForm
 from app.web.answers.snippets import base_url_of
 from app.web.forms import sent_fields
 from domain.errors import InvalidInput, NotFound, Overloaded, SluiceError
@@ -137,6 +137,9 @@ async def profile_page(
         older_tables=address(here, (("tables", found.tables.after or ""),)),
         has_older_tables=found.tables.after is not None,
         form=form,
+        words={word.name: word for word in FORM.words},
+        texts=form.texts,
+        mistakes=form.mistakes,
         verify=VerifyForm.of(
             found.shown,
             found.measured,

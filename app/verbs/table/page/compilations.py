@@ -31,12 +31,15 @@ FORM = "compile-form"
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The notice about a table that was just compiled; `missed` where it misses its tolerance."""
+    """The notice about a table that was just compiled, and the command that compiles the same;
+    `missed` where it misses its tolerance.
+    """
 
     title: str
     words: str
     digest: str
     missed: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
         except UnreadableRecord as refusal:
             return TableWork(form.refused(refusal), None, None)
         tables = list_tables(store, name, revision=revision_asked(asked).revision, limit=50)
-        return TableWork(TableForm(), None, _compiled(job, table, tables.summaries))
+        command = form.command(asked.profile)
+        return TableWork(TableForm(), None, _compiled(job, table, tables.summaries, command))
     if problem := problem_of(job):
         form = form.failed(problem)
     place = WorkPlace(
@@ -104,7 +108,9 @@ def running_tables(store: Store, name: str, shown: str) -> tuple[RunningCompilat
     return tuple(found)
 
 
-def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...]) -> Compiled:
+def _compiled(
+    job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...], command: str
+) -> Compiled:
     revision = table.profile.revision if table.profile else 0
     active = next((one.digest for one in tables if one.is_active), "")
     if active == table.digest:
@@ -115,4 +121,4 @@ def _compiled(job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...])
         words = f"Lookups of revision {revision} still answer from the active one."
     took = format_seconds(elapsed_s(job))
     title = f"{format_table_range(table)} is compiled, in {took}."
-    return Compiled(title, words, table.digest, format_missed(table))
+    return Compiled(title, words, table.digest, format_missed(table), command)

@@ -20,6 +20,7 @@ from app.verbs.profiles.page.views import PLACE, SECTION, profile_page
 from app.verbs.table.operation import operation
 from app.verbs.table.page.compilations import work_address
 from app.verbs.table.page.form import TableForm
+from app.verbs.table.request import scope_of
 from app.verbs.table.show import TableView
 from app.web.forms import sent_fields
 from contract.jobs import TableJobIn
@@ -44,17 +45,16 @@ def result(job: JobRecord) -> str:
 async def compile_one(request: Request, name: str) -> Response:
     """Start to compile a table, or show the profile with what is wrong with what was asked for."""
     reference = known_reference(name)
-    form = TableForm.of(await sent_fields(request))
-    scope, form = form.scope()
-    if scope is None:
+    asked, form = TableForm.of(await sent_fields(request)).asked()
+    if asked is None:
         return await profile_page(request, reference, form, status=422)
     service = service_of(request)
     make = partial(
         operation,
         reference,
-        scope,
+        scope_of(asked),
         settings=service.context.settings,
-        activate=True if form.activate else None,
+        activate=asked.activate,
     )
     try:
         job = await service.start_job(make, client_of(request))

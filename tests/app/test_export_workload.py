@@ -155,6 +155,7 @@ def test_the_page_asks_for_the_same(client: httpx.Client, name: str) -> None:
     shown = client.get(f"/ui/profiles/{name}/exports/mooncake", params={"workload": LINES})
     assert shown.status_code == 200
     assert "16384 250.0" in shown.text
+    assert f'hx-post="/ui/profiles/{name}/exports/mooncake/text?workload=' in shown.text
 
 
 @pytest.mark.parametrize(

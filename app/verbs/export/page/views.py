@@ -44,12 +44,12 @@ async def export(request: Request, name: str, target: str) -> Response:
     form = export_form(target, _choices(request))
     service = service_of(request)
     revision = await service.call(lambda: get_revision(service.context.store, reference))
-    shown: dict[str, Any] = {"ask": ""}
+    shown: dict[str, Any] = {"text_at": ""}
     if form.scope is not None:
-        shown["ask"] = _address(request, name, f"{target}/text")
+        shown["text_at"] = _address(request, name, f"{target}/text")
         if identifier := request.query_params.get(WORK):
             job = await _find_export(request, reference, target, identifier)
-            shown |= {"ask": "", **_outcome(request, name, form, job)}
+            shown |= {"text_at": "", **_outcome(request, name, form, job)}
     return page(
         request,
         "export.html",

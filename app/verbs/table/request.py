@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.questions.tables import TableScope
-from app.schemas.base import read_request
-from app.schemas.stages import limits_of
+from app.questions.tables import TableQuestion, TableScope
+from app.schemas.base import dump_json, read_request
+from app.schemas.stages import constraints_out, limits_of
 from contract.jobs import TableJobIn
 from contract.table import TableIn, TableOut
 from domain.errors import InconsistentInput
@@ -35,3 +35,20 @@ def title(request: bytes) -> str:
     """Return what a job of this request is called."""
     asked = read_request(TableJobIn, request)
     return f"Compiling {format_table_range(asked)} for {asked.profile}"
+
+
+def request_of(question: TableQuestion, *, activate: bool | None) -> bytes:
+    """Return a TableJobIn as JSON; the question has a profile."""
+    scope, profile = question.scope, question.profile
+    assert profile is not None
+    return dump_json(
+        {
+            "min_message_bytes": scope.min_message_bytes,
+            "max_message_bytes": scope.max_message_bytes,
+            "relative_gap": scope.relative_gap,
+            "constraints": constraints_out(scope.limits),
+            "time_limit_s": scope.time_limit_s,
+            "profile": f"{profile.name}@{profile.revision}",
+            "activate": activate,
+        }
+    )

@@ -13,7 +13,6 @@ from app.jobs.ledger import get_job
 from app.operations.operation import OperationKind
 from app.questions.profiles import get_revision, known_reference
 from app.schemas.base import read_output, read_request
-from app.schemas.jobs import revision_asked
 from app.text.units import workload_lines
 from app.ui.addresses import address, in_path
 from app.ui.pages import is_htmx, moved, page, says_refusals
@@ -127,7 +126,7 @@ async def _find_export(
     job = await service.call(lambda: get_job(service.context.store, identifier))
     if job.kind == OperationKind.EXPORT:
         asked = read_request(ExportJobIn, job.request)
-        if (asked.target, revision_asked(asked).name) == (target, reference.name):
+        if (asked.target, ProfileReference.parse(asked.profile).name) == (target, reference.name):
             return job
     raise NotFound("there is no such export of this profile")
 

@@ -9,7 +9,7 @@ from app.jobs.ledger import get_job, running_jobs
 from app.operations.operation import OperationKind
 from app.questions.tables import list_tables
 from app.schemas.base import read_output, read_request
-from app.schemas.jobs import elapsed_s, problem_of, revision_asked
+from app.schemas.jobs import elapsed_s, problem_of
 from app.ui.addresses import in_path
 from app.ui.work import WorkPlace, WorkView, format_seconds
 from app.verbs.table.page.form import TableForm
@@ -18,6 +18,7 @@ from app.verbs.table.show import format_missed
 from contract.jobs import TableJobIn
 from contract.table import TableOut
 from domain.errors import NotFound, UnreadableRecord
+from domain.profile import ProfileReference
 from models.records import JobRecord, JobState, TableSummary
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
     if job.kind != OperationKind.TABLE:
         return None
     asked = read_request(TableJobIn, job.request)
-    if revision_asked(asked).name != name:
+    reference = ProfileReference.parse(asked.profile)
+    if reference.name != name:
         return None
     form = TableForm.of_request(asked)
     if job.state is JobState.DONE and job.best is not None:
@@ -82,7 +84,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
             table = read_output(TableOut, job.best)
         except UnreadableRecord as refusal:
             return TableWork(form.refused(refusal), None, None)
-        tables = list_tables(store, name, revision=revision_asked(asked).revision, limit=50)
+        tables = list_tables(store, name, revision=reference.revision, limit=50)
         command = form.command(asked.profile)
         return TableWork(TableForm(), None, _compiled(job, table, tables.summaries, command))
     if problem := problem_of(job):
@@ -102,8 +104,9 @@ def running_tables(store: Store, name: str, shown: str) -> tuple[RunningCompilat
     found = []
     for job in running_jobs(store, OperationKind.TABLE):
         asked = read_request(TableJobIn, job.request)
-        if job.id != shown and revision_asked(asked).name == name:
-            words = f"{format_table_range(asked)} for revision {revision_asked(asked).revision}"
+        reference = ProfileReference.parse(asked.profile)
+        if job.id != shown and reference.name == name:
+            words = f"{format_table_range(asked)} for revision {reference.revision}"
             found.append(RunningCompilation(job.id, words, work_address(asked.profile, job.id)))
     return tuple(found)
 

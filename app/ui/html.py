@@ -70,7 +70,7 @@ def _row(grid: Grid, row: tuple[Cell, ...]) -> Markup:
     cells = [
         Markup("<{tag}{number}>{cell}</{end}>").format(
             tag=Markup("td" if at else 'th scope="row"'),
-            number=_number(column.is_number),
+            number=_number(column.is_number) or _wide(column.is_list),
             cell=_cell(cell),
             end="td" if at else "th",
         )
@@ -87,6 +87,10 @@ def _cell(cell: Cell) -> Markup:
 
 def _number(is_number: bool) -> Markup:
     return Markup(' class="number"' if is_number else "")
+
+
+def _wide(is_list: bool) -> Markup:
+    return Markup(' class="wide"' if is_list else "")
 
 
 def _bars(bars: Bars) -> Markup:

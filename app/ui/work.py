@@ -114,12 +114,12 @@ class WorkView:
             word="stopping…" if is_stopping else word,
             is_open=not job.state.is_terminal,
             is_stopping=is_stopping,
-            steps=format_steps(job),
+            steps=format_steps(job.kind, job.steps_done, job.steps_total),
             done=job.steps_done or 0,
             total=job.steps_total or 0,
             unit=UNITS.get(OperationKind(job.kind), ""),
             elapsed=format_seconds(elapsed_s(job)),
-            again=format_attempt(job),
+            again=format_attempt(job.claim),
             stated=_reported(job),
             ending=_ending(job),
             error_title=error.title if error else "",
@@ -129,22 +129,21 @@ class WorkView:
         )
 
 
-def format_steps(job: JobRecord) -> str:
+def format_steps(kind: str, done: int | None, total: int | None) -> str:
     """Return how far the counted part is; assets/follow.js goes on with the same text."""
-    done, total = job.steps_done or 0, job.steps_total
     if not total:
         return ""
-    unit = UNITS.get(OperationKind(job.kind), "")
+    done, unit = done or 0, UNITS.get(OperationKind(kind), "")
     if not unit:
         return f"{100 * done // total} % of the range"
     return f"{format_count(done)} of {format_count(total)} {unit}"
 
 
-def format_attempt(job: JobRecord) -> str:
+def format_attempt(attempts: int) -> str:
     """Return that a job was begun before; assets/follow.js goes on with the same text."""
-    if job.claim < 2:
+    if attempts < 2:
         return ""
-    return f"Started again: what ran it stopped. This is attempt {job.claim}."
+    return f"Started again: what ran it stopped. This is attempt {attempts}."
 
 
 def format_seconds(seconds: float) -> str:
@@ -164,7 +163,7 @@ def _reported(job: JobRecord) -> str:
 def _ending(job: JobRecord) -> str:
     after = format_seconds(elapsed_s(job))
     if job.state is JobState.CANCELLED:
-        steps = format_steps(job)
+        steps = format_steps(job.kind, job.steps_done, job.steps_total)
         reached = f" and {steps}" if steps else ""
         return f"Stopped after {after}{reached}. Nothing of it is kept."
     return f"It ended after {after}." if job.state is not JobState.DONE else f"It took {after}."

@@ -188,4 +188,4 @@ class TestTables:
         item = RevisionOut(1, True, "2026-01-02T03:04:05.000000Z", pipeline, None, paper, ())
         grid = profiles.revisions(RevisionsOut("mine", (item,)))
         assert isinstance(grid, Grid)
-        assert grid.rows == (("1", "current", "2026-01-02 03:04:05", "1", "paper: Table 1"),)
+        assert grid.rows == (("1", "current", "2026-01-02 03:04:05", "1", "published: Table 1"),)

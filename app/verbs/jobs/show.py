@@ -9,6 +9,7 @@ from typing import Any
 from app.text.moments import format_minute
 from app.text.units import PROVEN_BOUND, format_proven, printable
 from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.work import format_attempt, format_seconds, format_steps
 from contract.jobs import JobOut, JobsOut
 
 _WORDS = ("created", "kind", "state")
@@ -33,9 +34,13 @@ def _facts(job: JobOut) -> Iterator[tuple[str, str]]:
     yield "kind", job.kind
     yield "state", job.state
     yield "created", format_minute(job.created_at)
-    if done := _progress(job):
-        yield "done", done
     progress = job.progress
+    if done := format_steps(job.kind, progress.steps_done, progress.steps_total):
+        yield "done", done
+    if job.started_at is not None:
+        yield "time", format_seconds(progress.elapsed_s)
+    if again := format_attempt(job.attempts):
+        yield "again", again
     if progress.best_latency_us is not None and progress.lower_bound_us is not None:
         latency, bound = format_proven(progress.best_latency_us, progress.lower_bound_us)
         yield "best so far", f"{latency}, {PROVEN_BOUND} {bound}"

@@ -10,7 +10,7 @@ from app.text.numbers import format_gap, format_size_span
 from app.text.units import format_given_time, printable
 from app.ui.notices import failures
 from app.ui.parts import Column, Grid, Part
-from contract.pipeline import PipelineOut
+from contract.pipeline import AggregateOut, PipelineOut
 from contract.profiles import (
     AnyProfileOut,
     AnyRevisionOut,
@@ -24,6 +24,8 @@ from contract.table import TablesOut
 from domain.units import format_bytes
 from domain.verification import CONTRADICTED
 
+ORIGINS = {"given": "given", "fit": "fitted", "paper": "published", "layer": "counted"}
+MAX_DETAIL = 500  # characters that are shown: of a layer, the detail is its whole document
 _DIGITS = 16  # of a digest: enough to name a table by
 
 
@@ -56,19 +58,21 @@ def parts(name: str, shown: AnyProfileOut | AnyRevisionOut) -> Iterator[Part]:
         yield ""
     yield f"{name}@{shown.revision}  {_provenance(shown)}"
     yield ""
-    yield from _model(shown)
+    yield from costs(shown.pipeline, shown.aggregate)
 
 
-def _model(shown: AnyProfileOut | AnyRevisionOut) -> Iterator[Part]:
-    """Yield the stages, or what is known of them from outside."""
-    if shown.pipeline:
-        yield stages_table(shown.pipeline)
-        yield from _handoffs(shown.pipeline)
-    if shown.aggregate:
-        yield aggregate_table(shown.aggregate)
-    model = shown.pipeline or shown.aggregate
+def costs(pipeline: PipelineOut | None, aggregate: AggregateOut | None) -> Iterator[Part]:
+    """Yield a table of the stages, or of what is known of them from outside, and what is said of
+    it.
+    """
+    if pipeline:
+        yield stages_table(pipeline)
+        yield from _handoffs(pipeline)
+    if aggregate:
+        yield aggregate_table(aggregate)
+    model = pipeline or aggregate
     if model and model.delay_us > 0.0:
-        yield f"and a constant delay of {format_given_time(model.delay_us)}"
+        yield f"A constant delay of {format_given_time(model.delay_us)} follows."
 
 
 def _handoffs(pipeline: PipelineOut) -> Iterator[Part]:
@@ -136,5 +140,10 @@ def _how_many(shown: AnyProfileOut | AnyRevisionOut) -> str:
 
 def _provenance(shown: AnyProfileOut | AnyRevisionOut) -> str:
     provenance = shown.provenance
-    detail = printable(provenance.detail)
-    return f"{provenance.origin}: {detail}" if detail else str(provenance.origin)
+    origin, detail = ORIGINS[provenance.origin], shortened(printable(provenance.detail))
+    return f"{origin}: {detail}" if detail else origin
+
+
+def shortened(detail: str) -> str:
+    """Return where stages came from, of a long text its beginning."""
+    return detail if len(detail) <= MAX_DETAIL else f"{detail[:MAX_DETAIL]}…"

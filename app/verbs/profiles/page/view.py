@@ -3,54 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from shlex import quote
 
-from app.text.numbers import format_cost, format_count, format_figure, format_gap, format_percent
-from app.text.units import format_given_time, format_time
+from app.schemas.stages import aggregate_or_none, pipeline_or_none
+from app.text.moments import format_minute
+from app.text.numbers import format_count, format_figure, format_gap, format_percent
+from app.text.units import format_time
+from app.ui.html import as_html
+from app.ui.parts import Column, Grid, Link, Part
+from app.verbs.profiles import show
 from app.verbs.profiles.page.revision_changes import changes_between
 from app.web.forms import format_timestamp
-from domain.aggregate import Aggregate
+from contract.profiles import ProfilesOut
 from domain.model import CostModel
-from domain.pipeline import Pipeline, Stage
+from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
-from domain.profile import HardwareProfile, Origin, Revision
+from domain.profile import HardwareProfile, Revision
 from domain.units import format_byte_range, format_bytes
 from domain.verification import TOLERANCE, Against, ModelVerdict, Verification, VerifiedSize
 from models.records import TableSummary
 
-
-def format_delay(model: CostModel) -> str:
-    """Return the constant delay; "" where there is none."""
-    return format_given_time(model.delay_us) if model.delay_us else ""
-
-
-MAX_DETAIL = 500  # characters that are shown: of a layer, the detail is its whole document
-
-
-def _shortened(detail: str) -> str:
-    return detail if len(detail) <= MAX_DETAIL else f"{detail[:MAX_DETAIL]}…"
-
-
 REVISIONS_SHOWN = 20
-ORIGINS = {
-    Origin.GIVEN: "given",
-    Origin.FIT: "fitted",
-    Origin.PAPER: "published",
-    Origin.LAYER: "counted",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class StageLine:
-    """A row of the stage table: a stage, or a further range of one. Texts with units outside."""
-
-    name: str
-    fragments: str
-    overhead: str
-    cost: str
-    rate: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +189,7 @@ class ProfileView:
     origin: str
     detail: str
     fit_id: str
-    is_pipeline: bool
-    stages: tuple[StageLine, ...]
-    has_ranges: bool
-    delay: str
+    costs: str
     revisions: tuple[RevisionRow, ...]
     before: int
     verified: str
@@ -246,7 +218,6 @@ class ProfileView:
         known = [one for one in revisions if not before or one.number < before]
         cut = known[-REVISIONS_SHOWN:]
         rows = _rows(known[-REVISIONS_SHOWN - 1 :], current=profile.current.number, shown=shown)
-        lines = tuple(_lines(shown.model))
         provenance = shown.provenance
         return cls(
             name=profile.name,
@@ -254,13 +225,10 @@ class ProfileView:
             current=profile.current.number,
             latest=profile.latest,
             created=format_timestamp(shown.created_at),
-            origin=ORIGINS[provenance.origin],
-            detail=_shortened(provenance.detail),
+            origin=show.ORIGINS[provenance.origin.value],
+            detail=show.shortened(provenance.detail),
             fit_id=provenance.fit_id or "",
-            is_pipeline=isinstance(shown.model, Pipeline),
-            stages=lines,
-            has_ranges=any(line.fragments != "any" for line in lines),
-            delay=format_delay(shown.model),
+            costs=as_html(stage_costs(shown.model)),
             revisions=tuple(reversed(rows[-len(cut) :])) if cut else (),
             before=cut[0].number if len(known) > len(cut) else 0,
             verified=against.notice().detail if against else "",
@@ -269,37 +237,61 @@ class ProfileView:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileRow:
-    """A profile in the list."""
-
-    name: str
-    current: int
-    latest: int
-    revised: str
-    origin: str
-    detail: str
-    shape: str
-
-    @classmethod
-    def of(cls, profile: HardwareProfile) -> ProfileRow:
-        current = profile.current
-        return cls(
-            name=profile.name,
-            current=current.number,
-            latest=profile.latest,
-            revised=format_timestamp(current.created_at),
-            origin=ORIGINS[current.provenance.origin],
-            detail=_shortened(current.provenance.detail),
-            shape=format_shape(current.model),
+def listed(profiles: ProfilesOut) -> Grid:
+    """Return profiles with links to their pages, and to the workbench with each."""
+    found = show.listing(profiles)
+    name, revision, stages, origin = found.columns
+    columns = (
+        name,
+        revision,
+        stages,
+        Column("revised, UTC", is_number=False),
+        Column("use", is_number=False),
+        replace(origin, is_list=True),
+    )
+    rows = (
+        (
+            Link(item.name, f"/ui/profiles/{item.name}"),
+            *cells[1:3],
+            format_minute(item.revised_at),
+            Link(
+                "Optimise",
+                f"/?profile={item.name}@{item.revision}",
+                f" a message with {item.name}",
+            ),
+            cells[3],
         )
+        for item, cells in zip(profiles.items, found.rows, strict=True)
+    )
+    return Grid(columns, tuple(rows), "Hardware profiles by name")
 
 
-def format_shape(model: CostModel) -> str:
-    """Return how many stages there are."""
-    if not isinstance(model, Pipeline):
-        return "total and bottleneck"
-    return f"{len(model.stages)} stage{'s' if len(model.stages) > 1 else ''}"
+def stage_costs(model: CostModel) -> Iterator[Part]:
+    """Yield the costs of the stages with their rates, and what is said of them."""
+    pipeline, aggregate = pipeline_or_none(model), aggregate_or_none(model)
+    stages = pipeline.stages if pipeline else ()
+    if aggregate:
+        stages = (aggregate.total, aggregate.bottleneck)
+    rates = tuple(
+        format_figure(1.0 / line.ns_per_byte) if line.ns_per_byte else "∞"
+        for stage in stages
+        for line in stage.parts
+    )
+    for part in show.costs(pipeline, aggregate):
+        yield _with_rates(part, rates) if isinstance(part, Grid) else part
+
+
+def _with_rates(grid: Grid, rates: tuple[str, ...]) -> Grid:
+    first, _, _, *ranges = grid.columns
+    headings = (first, Column("overhead, µs"), Column("cost, ns/byte"), *ranges)
+    rows = tuple((*cells, rate) for cells, rate in zip(grid.rows, rates, strict=True))
+    return Grid((*headings, Column("rate, GB/s")), rows, _CAPTIONS[first.heading])
+
+
+_CAPTIONS = {
+    "stage": "Stages in the order that a fragment passes them",
+    "seen from outside": "Stages, as far as they are known from outside",
+}
 
 
 def format_limits(limits: FragmentLimits) -> Iterator[str]:
@@ -334,31 +326,8 @@ def _row(
         is_current=revision.number == current,
         is_shown=revision.number == shown.number,
         created=format_timestamp(revision.created_at),
-        origin=ORIGINS[provenance.origin],
-        detail=_shortened(provenance.detail),
+        origin=show.ORIGINS[provenance.origin.value],
+        detail=show.shortened(provenance.detail),
         fit_id=provenance.fit_id or "",
         changes=changes,
     )
-
-
-def _lines(model: CostModel) -> Iterator[StageLine]:
-    if isinstance(model, Pipeline):
-        for stage in model.stages:
-            yield from _stage_lines(stage.name, stage)
-        return
-    if isinstance(model, Aggregate):
-        yield from _stage_lines("all stages together", model.total)
-        yield from _stage_lines("the slowest stage", model.bottleneck)
-
-
-def _stage_lines(name: str, stage: Stage) -> Iterator[StageLine]:
-    for number, one in enumerate(stage.ranges):
-        end = one.up_to_bytes
-        above = "any" if stage.is_line else "above"
-        yield StageLine(
-            name=name if number == 0 else "",
-            fragments=above if end is None else f"up to {format_bytes(end)}",
-            overhead=format_cost(one.overhead_us),
-            cost=format_cost(one.ns_per_byte),
-            rate=format_figure(1.0 / one.ns_per_byte) if one.ns_per_byte else "",
-        )

@@ -24,14 +24,16 @@ from app.questions.profiles import (
 from app.questions.source import Stored
 from app.questions.tables import TablePage, list_tables
 from app.ui.addresses import address, in_path
+from app.ui.html import as_html
 from app.ui.pages import moved, page, says_refusals
 from app.verbs.export.page.form import offered_targets
+from app.verbs.profiles.answer import profiles_out
 from app.verbs.profiles.page.view import (
-    ProfileRow,
     ProfileView,
     SentTransfers,
     TableRow,
     VerifyForm,
+    listed,
 )
 from app.verbs.table.page.compilations import (
     RunningCompilation,
@@ -94,7 +96,7 @@ async def profiles(request: Request) -> Response:
         "profiles.html",
         section=SECTION,
         wanted=wanted,
-        rows=[ProfileRow.of(profile) for profile in found.profiles],
+        profiles=as_html([listed(profiles_out(found))]) if found.profiles else "",
         later=address(PLACE, (("q", wanted), ("after", found.after))) if found.after else "",
         first=address(PLACE, (("q", wanted),)) if after else "",
     )

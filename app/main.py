@@ -11,7 +11,7 @@ from typing import TypeAlias
 from fastapi import FastAPI
 
 import solvers
-from app.api import jobs, profiles, service
+from app.api import service
 from app.api.openapi import publish
 from app.execution.engine import Engine
 from app.http.access import Gate, Guarded
@@ -44,9 +44,6 @@ OpenEngine: TypeAlias = Callable[[Settings], Engine]
 
 _ROUTERS = (
     *(module.router for module in modules("routes")),
-    profiles.router,
-    jobs.router,
-    service.keys_router,
     service.router,
 )
 

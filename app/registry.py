@@ -21,8 +21,8 @@ class Verb:
     Without an example its command only has verbs below it, as `sluice keys list`.
     `section` is that of the command line, one of SECTIONS; `doing` is the word for a job that runs,
     "" where none is one; `counts` what its steps are, "" where a share is told; `part` the part of
-    the page that it belongs to, `result` the address of a job's result, and `result_words` what is
-    there.
+    the page that it belongs to, `result` the address of a job's result, "" where its page's
+    `result` says it by what was asked, and `result_words` what is there.
     """
 
     name: str
@@ -85,9 +85,10 @@ VERBS = {
             summary="compile a schedule for every message size of a range",
             example="examples/kv-staging.json --max-message 16MiB --output staging.slt",
             section="Use",
-            doors=("routes", "command"),
             doing="Compiling",
             part="Profiles",
+            result="",
+            result_words="See the table",
         ),
         Verb(
             "fleet",
@@ -101,10 +102,11 @@ VERBS = {
             summary="write a pipeline as a library's configuration",
             example="examples/kv-staging.json --target ucx --output sluice-ucx.conf",
             section="Use",
-            doors=("routes", "command"),
             doing="Choosing sizes",
             counts="messages",
             part="Profiles",
+            result="",
+            result_words="See the text",
         ),
         Verb(
             "apply",
@@ -226,6 +228,37 @@ VERBS = {
             section="model",
             doors=("command",),
         ),
+        Verb(
+            "open",
+            summary="open the page, or that of a profile, an answer, a job or a fit",
+            example="myrinet-gam",
+            section="Use",
+            doors=("command",),
+        ),
+        Verb(
+            "profiles",
+            summary="hardware profiles in the database",
+            section="Stored",
+            part="Profiles",
+        ),
+        Verb(
+            "jobs",
+            summary="durable jobs of the service on this database",
+            section="Serve",
+        ),
+        Verb(
+            "keys",
+            summary="keys by which programs and browsers say who they are",
+            section="Serve",
+            doors=("routes", "command"),
+        ),
+        Verb(
+            "changes",
+            summary="show who changed what, the newest first",
+            example="staging --limit 20",
+            section="Serve",
+            doors=("routes", "command"),
+        ),
     )
 }
 
@@ -235,9 +268,9 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": (),
         "Measure": (),
-        "Use": ("open",),
-        "Stored": ("profiles",),
-        "Serve": ("serve", "jobs", "keys", "changes", "demo"),
+        "Use": (),
+        "Stored": (),
+        "Serve": ("serve", "demo"),
         "model": (),
         "admin": ("work", "engine", "collect", "backup", "restore", "completion"),
     }

@@ -59,28 +59,12 @@ class Parser(argparse.ArgumentParser):
 
 # What follows each command in its example; files of examples are there in a checkout.
 _EXAMPLES = {
-    "profiles list": "--json",
-    "profiles show": "myrinet-gam",
-    "profiles save": "staging examples/kv-staging.json",
-    "profiles revisions": "myrinet-gam",
-    "profiles use": "myrinet-gam 1",
-    "profiles tables": "myrinet-gam",
-    "profiles activate": "myrinet-gam 0123abcd",
-    "profiles delete": "staging --yes",
-    "jobs list": "--state running",
-    "jobs show": "0123456789abcdef0123456789abcdef",
-    "keys list": "",
-    "keys create": "build-server --scope write --days 90",
-    "keys rotate": "7f3a5c --keep 600",
-    "keys revoke": "7f3a5c",
-    "open": "myrinet-gam",
     "demo": "--once",
     "admin completion": "bash",
     "serve": "--port 8080",
     "admin work": "--workers 2",
     "admin engine scheduler": "",
     "admin engine worker": "--workers 2",
-    "changes": "staging --limit 20",
     "admin collect": "--keep jobs=30d,answers=90d --dry-run",
     "admin backup": "monday.sluice",
     "admin restore": "monday.sluice",
@@ -163,6 +147,13 @@ def add_listed(parser: Parser) -> Commands[Parser]:
 
 def add_count_and_owner(parser: Parser) -> None:
     """Add how many are listed, and whose."""
+    parser.add_argument(
+        "--limit", type=whole, default=20, metavar="COUNT", help="how many at most (20)"
+    )
+    add_owner(parser)
+
+
+def add_constraints(parser: Parser) -> None:
     parser.add_argument(
         "--limit", type=whole, default=20, metavar="COUNT", help="how many at most (20)"
     )

@@ -13,7 +13,6 @@ from app.console.argument_parts import (
     add_above,
 )
 from app.console.service_arguments import add_served
-from app.console.stored_arguments import add_stored
 from app.registry import VERBS, command_words
 
 EPILOG = """\
@@ -82,6 +81,5 @@ def grammar(words: Sequence[str] | None = None) -> Parser:
         own = add(parser, *about, verb.example) if verb.example else add_above(parser, *about)
         if words is None or verb.name in words:
             verb.module("command").add_arguments(own)
-    add_stored(parser)
     add_served(parser)
     return parser

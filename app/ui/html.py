@@ -71,7 +71,8 @@ def _row(grid: Grid, place: int) -> Markup:
     cells = [
         Markup("<{tag}{number}{span}>{cell}</{end}>").format(
             tag=Markup(_tag(at, span)),
-            number=_number(column.is_number, is_beyond=isinstance(grid.rows[place][at], Beyond)),
+            number=_number(column.is_number, is_beyond=isinstance(grid.rows[place][at], Beyond))
+            or _wide(column.is_list),
             span=Markup(f' rowspan="{span}"' if span > 1 else ""),
             cell=_cell(grid.rows[place][at]),
             end="td" if at else "th",
@@ -109,6 +110,10 @@ def _cell(cell: Cell) -> Markup:
 def _number(is_number: bool, *, is_beyond: bool = False) -> Markup:
     names = [name for name, is_so in (("number", is_number), ("more", is_beyond)) if is_so]
     return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
+
+
+def _wide(is_list: bool) -> Markup:
+    return Markup(' class="wide"' if is_list else "")
 
 
 def _bars(bars: Bars) -> Markup:

@@ -114,9 +114,11 @@ def text_of_file(name: str, *, field: str) -> str:
     return text
 
 
-def command_line(name: str, words: Sequence[Asked], texts: Mapping[str, str]) -> str:
-    """Return the command that asks what the texts of a page ask."""
-    return shlex.join(["sluice", *command_words(name).split(), *_typed(words, texts)])
+def command_line(
+    name: str, words: Sequence[Asked], texts: Mapping[str, str], before: Sequence[str] = ()
+) -> str:
+    """Return the command that asks what the texts of a page ask; `before` stands before them."""
+    return shlex.join(["sluice", *command_words(name).split(), *before, *_typed(words, texts)])
 
 
 def _typed(words: Sequence[Asked], texts: Mapping[str, str]) -> Iterator[str]:

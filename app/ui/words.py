@@ -141,6 +141,8 @@ def shown(word: Asked, asked: object) -> str:
     value: Any = asked
     for step in word.place:
         value = getattr(value, step, None)
+    if word.mark is not None:
+        return "1" if value == word.mark else ""
     return "" if value is None else _SHOWN.get(word.unit, str)(value)
 
 

@@ -17,8 +17,6 @@ from app.schemas.base import prepare_output
 from app.ui import pages
 from app.ui.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
 from app.web.forms import sent_fields
-from app.web.jobs import jobs
-from app.web.profiles import profiles
 from domain.errors import ScopeMissing, Unauthenticated
 from models.records import KeyScope
 
@@ -30,9 +28,7 @@ _MAX_SIGN_IN_BYTES = 1024
 _ROUTERS = (
     pages.router,
     _DOCS,
-    jobs.router,
     *(module.router for module in modules("page.views")),
-    profiles.router,
 )
 
 

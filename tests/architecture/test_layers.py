@@ -67,8 +67,8 @@ PLANTED = """
     app.jobs.runner app.http.service
     app.jobs.runner fastapi
     app.http.bodies app.ui.pages
-    app.http.fastpath.fast_path app.api.profiles
-    app.api.jobs app.web.routes
+    app.http.fastpath.fast_path app.api.optimize
+    app.api.respond app.web.routes
     app.ui.pages app.console.commands
     app.ui.pages app.web.routes
     app.ui.pages app.verbs.hide.show
@@ -99,7 +99,7 @@ PLANTED = """
     app.ui.pages app.ui.panel.page
     app.verbs.new_module.request app.verbs.new_module.show
     app.console.commands app.main
-    app.console.commands app.api.jobs
+    app.console.commands app.api.respond
     app.main app.serving
     app.serving app.cli
     app.new_module app.settings

@@ -16,11 +16,11 @@ from app.schemas.stages import stored_model
 from app.text.numbers import format_gap, format_size
 from app.text.units import format_time
 from app.ui.gantt import UNICODE
+from app.verbs.optimize.page.libraries import library_named
 from app.verbs.optimize.page.set_this import set_this_of
 from app.verbs.optimize.page.surroundings import curve_of
 from app.verbs.optimize.page.view import cut_of
 from app.verbs.optimize.show import parts as answer_parts
-from app.web.profiles.exports import library_named
 from domain.errors import SluiceError
 from domain.pipeline import Pipeline, pipeline_of_lines
 from exports.targets.registry import TARGETS

@@ -25,6 +25,7 @@ from app.ui.panel.page import panel_page
 from app.ui.panel.state import InputState
 from app.verbs.optimize.page.change import Change, change_between
 from app.verbs.optimize.page.cost_sweep import sweep_chart
+from app.verbs.optimize.page.libraries import library_named, library_of
 from app.verbs.optimize.page.queued_parts import Part, part_of, with_reader
 from app.verbs.optimize.page.set_this import set_this, set_this_of
 from app.verbs.optimize.page.snippets import take_away_of
@@ -52,7 +53,6 @@ from app.verbs.optimize.page.what_if import changed_costs, changed_question, wha
 from app.verbs.optimize.page.why import UnexplainedAnswer, WhyView, advice_of
 from app.verbs.optimize.show import format_path, latency_unit
 from app.web.forms import sent_fields
-from app.web.profiles.exports import library_named, library_of
 from contract.optimize import OptimizeIn, OptimizeOut
 from domain.errors import SluiceError, UnreadableRecord
 from models.records import AnswerRecord

@@ -5,18 +5,19 @@ Nothing heavy is imported before a command needs it, so that `sluice --help` ans
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
-from app.console.argument_parts import completion_of
-from app.console.arguments import grammar, own_words, parse
+from click.shell_completion import shell_complete
+
+from app.console.arguments import COMPLETE, PROGRAM, grammar, own_words, parse
 from app.console.rows_advice import advise
 from app.errors import INTERNAL, KINDS, exit_code
 from app.registry import VERBS
+from app.ui.grammar import CONTEXT, Arguments
 from app.ui.terminal import Output, leave_reader
 from domain.errors import SluiceError
 
@@ -28,6 +29,8 @@ _NOT_WRITTEN = KINDS["invalid_input"].exit_code  # as where a file that is named
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, out of the table in app/errors.py."""
     _open_closed_streams()
+    if asked := os.environ.get(COMPLETE):  # by the script of a shell, at each TAB
+        return shell_complete(grammar(), dict(CONTEXT), PROGRAM, COMPLETE, asked)
     words = sys.argv[1:] if argv is None else list(argv)
     output = Output.standard(wants_json="--json" in own_words(words))
     return _guarded(words, output)
@@ -61,7 +64,7 @@ def _guarded(words: Sequence[str], output: Output) -> int:
         return INTERNAL.exit_code
 
 
-def _advised(arguments: argparse.Namespace, output: Output) -> int:
+def _advised(arguments: Arguments, output: Output) -> int:
     try:
         return _run(arguments, output)
     except SluiceError as refusal:
@@ -69,7 +72,7 @@ def _advised(arguments: argparse.Namespace, output: Output) -> int:
         raise
 
 
-def _parsed(words: Sequence[str]) -> argparse.Namespace:
+def _parsed(words: Sequence[str]) -> Arguments:
     try:
         return parse(words)
     except SystemExit:
@@ -77,13 +80,13 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
         raise
 
 
-def _run(arguments: argparse.Namespace, output: Output) -> int:
+def _run(arguments: Arguments, output: Output) -> int:
     verb = VERBS.get(arguments.command)
     if verb is not None:
         code: int = verb.module("command").run(arguments, output)
         return code
     if arguments.command == "completion":
-        output.out.write_line(completion_of(grammar(), arguments.shell).rstrip("\n"))
+        shell_complete(grammar(), {}, PROGRAM, COMPLETE, f"{arguments.shell}_source")
         return 0
     if arguments.command == "demo":
         from app.demo import main as demo

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import fcntl
 import gc
@@ -27,6 +26,7 @@ from app.console.running import ticking_line
 from app.execution.processes import keep_freed_memory
 from app.settings import KEEP_ALL, KEPT_KINDS, Settings, check_own_folder, keeps_of
 from app.telemetry import logging_as, open_tracing
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.errors import Conflict, InvalidInput, NotReady
 
@@ -87,7 +87,7 @@ class Listener:
         return f"port {self.taken_port} is taken; using the next free one"
 
 
-def serve(arguments: argparse.Namespace, output: Output) -> int:
+def serve(arguments: Arguments, output: Output) -> int:
     """Serve until Ctrl-C."""
     settings = _with_arguments(checked_settings(), arguments)
     is_explicit = arguments.port is not None or names_port(os.environ)
@@ -398,7 +398,7 @@ def _address(host: str, port: int) -> str:
     return f"http://{shown}:{port}"
 
 
-def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settings:
+def _with_arguments(settings: Settings, arguments: Arguments) -> Settings:
     if arguments.socket is not None and (arguments.host, arguments.port) != (None, None):
         raise InvalidInput("expected a socket, or a host and port", field="socket")
     if arguments.port is not None and not 0 <= arguments.port <= 65_535:
@@ -418,7 +418,7 @@ def _with_arguments(settings: Settings, arguments: argparse.Namespace) -> Settin
 # --- a runner without a server --------------------------------------------------------------------
 
 
-def work(arguments: argparse.Namespace, output: Output) -> int:
+def work(arguments: Arguments, output: Output) -> int:
     """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
     from app.jobs.ledger import remember_retention, tell_ends
     from app.jobs.metrics import RunnerMetrics, runner_gauges
@@ -467,7 +467,7 @@ def _on_signals(stop: threading.Event, stop_at_once: threading.Event) -> None:
         signal.signal(number, take)
 
 
-def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Settings:
+def _runner_settings(settings: Settings, arguments: Arguments) -> Settings:
     if arguments.workers is None:
         return settings
     if not 0 <= arguments.workers <= 1024:
@@ -480,7 +480,7 @@ def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Setti
 # --- upkeep of the database -----------------------------------------------------------------------
 
 
-def collect(arguments: argparse.Namespace, output: Output) -> int:
+def collect(arguments: Arguments, output: Output) -> int:
     """Delete what is kept no longer, or say how much that is; and count anew what owners store."""
     from app.questions.keys import check_owner
     from models.collection import recount
@@ -513,7 +513,7 @@ def collect(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _check_remembering(arguments: argparse.Namespace) -> None:
+def _check_remembering(arguments: Arguments) -> None:
     """Raise InvalidInput where what is to be remembered or forgotten contradicts the rest."""
     if arguments.remember and (not arguments.keep or arguments.dry_run):
         raise InvalidInput("--remember takes --keep, and no --dry-run", field="remember")
@@ -522,9 +522,7 @@ def _check_remembering(arguments: argparse.Namespace) -> None:
         raise InvalidInput(rule, field="forget")
 
 
-def _remember(
-    store: Store, arguments: argparse.Namespace, given: Mapping[str, Keep] | None
-) -> bool:
+def _remember(store: Store, arguments: Arguments, given: Mapping[str, Keep] | None) -> bool:
     """Store or forget rules, where that is asked; return whether what is given is stored."""
     from models import collection
     from models.records import EVERYBODY
@@ -589,7 +587,7 @@ def _keeps(rules: str | None) -> Mapping[str, Keep] | None:
         ) from None
 
 
-def back_up(arguments: argparse.Namespace, output: Output) -> int:
+def back_up(arguments: Arguments, output: Output) -> int:
     """Write a backup."""
     from models.backup import backup
 
@@ -599,7 +597,7 @@ def back_up(arguments: argparse.Namespace, output: Output) -> int:
     return _say_rows(output, rows, "saved")
 
 
-def restore(arguments: argparse.Namespace, output: Output) -> int:
+def restore(arguments: Arguments, output: Output) -> int:
     """Put a backup into the database."""
     from models import restore as restoring
 

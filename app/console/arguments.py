@@ -1,20 +1,27 @@
-"""The command line's grammar. Imports nothing heavy: `sluice --help` answers at once."""
+"""The command line's grammar: every command by its section. `sluice --help` makes none of them."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
-from app.console.argument_parts import (
-    Parser,
-    Root,
-    add,
-    add_above,
+import click
+
+from app.console.service_arguments import SERVED
+from app.registry import (
+    GROUPS,
+    SECTIONS,
+    VERBS,
+    Verb,
+    command_words,
+    commands_of,
+    stands_at_the_top,
 )
-from app.console.service_arguments import add_served
-from app.registry import VERBS, command_words
+from app.ui.grammar import Arguments, Command, Entry, Group, parsed
 
+PROGRAM = "sluice"
+COMPLETE = "_SLUICE_COMPLETE"  # the variable by which a shell's script asks for completions
 EPILOG = """\
 Sizes take units: 4096, 64K, 64KiB, 1MB (K, M, KiB, MiB: powers of 1024; KB, MB: of 1000).
 SOURCE is a file or - for standard input: a pipeline or a request body in JSON, or a trace in any
@@ -29,24 +36,10 @@ more than --max-more, or a model does not hold, 69 not available, 70 a defect, 1
 """
 
 
-class _ShowVersion(argparse.Action):
-    """Prints the version, which is imported only then."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from app.settings import VERSION
-
-        sys.stdout.write(f"sluice {VERSION}\n")
-        parser.exit()
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str] | None) -> Arguments:
     """Return the arguments; `command` names it. Raises InvalidInput; SystemExit for help."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    name = " ".join(words[1:3])
-    if name in VERBS and command_words(name) == " ".join(words[:3]):
-        words[1:3] = [name]  # it may have two words
-    own, program = _parted(words)
-    found: argparse.Namespace = grammar(own).parse_args(own)
+    own, program = _parted(list(sys.argv[1:] if argv is None else argv))
+    found = parsed(grammar(), PROGRAM, own)
     if program:
         found.program = [*found.program, *program]
     return found
@@ -65,21 +58,74 @@ def _parted(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-def grammar(words: Sequence[str] | None = None) -> Parser:
-    """Return the parser of all commands, or one that is sufficient for these words: of what is not
-    among them the name alone is known.
-    """
-    parser = Root(
-        description="Cut messages so that they cross a pipeline fastest, with proof of the model.",
+def grammar() -> Group:
+    """Return the group of all commands."""
+    top = {section: _entries(section) for section in SECTIONS if section not in GROUPS}
+    below = {
+        name: Entry(summary, partial(_group, name, summary)) for name, summary in GROUPS.items()
+    }
+    group = Group(
+        PROGRAM,
+        {**top, "Less often": below},
+        summary="cut messages so that they cross a pipeline fastest, with proof of the model",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        elsewhere=_elsewhere,
     )
-    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show it and exit")
-    for verb in VERBS.values():
-        about = verb.name, verb.summary
-        own = add(parser, *about, verb.example) if verb.example else add_above(parser, *about)
-        if words is None or verb.name in words:
-            verb.module("command").add_arguments(own)
-    add_served(parser)
-    return parser
+    group.params.append(
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="show it and exit",
+        )
+    )
+    return group
+
+
+def _group(name: str, summary: str) -> Group:
+    return Group(name, {"": _entries(name)}, summary=summary, elsewhere=_at_the_top)
+
+
+def _entries(section: str) -> dict[str, Entry]:
+    return {name: _entry(name) for name in commands_of(section)}
+
+
+def _entry(name: str) -> Entry:
+    verb = VERBS.get(name)
+    return SERVED[name] if verb is None else Entry(verb.summary, partial(_of_verb, verb))
+
+
+def _of_verb(verb: Verb) -> click.Command:
+    """Return the command of a folder of app/verbs, whose module is imported now."""
+    module = verb.module("command")
+    if not verb.example:
+        group = Group(verb.name, {"": {}}, summary=verb.summary, has_verbs=True)
+        module.add_verbs(group)
+        return group
+    command = Command(verb.name, summary=verb.summary, example=verb.example)
+    module.add_arguments(command)
+    return command
+
+
+def _show_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    """Print the version, which is imported only then."""
+    if is_asked:
+        from app.settings import VERSION
+
+        sys.stdout.write(f"{PROGRAM} {VERSION}\n")
+        context.exit()
+
+
+def _elsewhere(word: str) -> str:
+    """Return where a command stands that is typed without the word of its group."""
+    words = command_words(word)
+    return "" if words == word else f"{word!r} stands below another word: {PROGRAM} {words}"
+
+
+def _at_the_top(word: str) -> str:
+    """Return where a command stands that is typed below a group which has it not."""
+    if stands_at_the_top(word):
+        return f"{word!r} stands at the top: {PROGRAM} {word}"
+    return _elsewhere(word)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from app.console.running import ticking_line
 from app.settings import Settings
 from app.telemetry import logging_as
 from app.text.units import quoted
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output, Screen
 from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
@@ -98,7 +98,7 @@ def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
 # --- what a cluster is made of --------------------------------------------------------------------
 
 
-def engine(arguments: argparse.Namespace, output: Output) -> int:
+def engine(arguments: Arguments, output: Output) -> int:
     """Be the scheduler or a worker of a cluster until Ctrl-C or SIGTERM."""
     from app.operations.tasks import SOLVE_WARM_UP, cluster_options
     from solvers.kernels.native import asked, load_library
@@ -129,7 +129,7 @@ def engine(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def with_workers(settings: Settings, arguments: argparse.Namespace) -> Settings:
+def with_workers(settings: Settings, arguments: Arguments) -> Settings:
     """Return the settings with as many workers as a command says. Raises InvalidInput."""
     if arguments.workers is None:
         return settings

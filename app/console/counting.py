@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from app.console.argument_parts import add_mpi, add_time_limit, whole
+from app.console.argument_parts import add_mpi, add_time_limit
+from app.text.units import parse_whole
+from app.ui.grammar import Arguments, Command
 
 if TYPE_CHECKING:
     from measuring.count import CountPlan
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
 CALLS = {"source": "send", "destination": "receive"}  # what is counted at each end
 
 
-def add_counting(parser: argparse.ArgumentParser) -> None:
+def add_counting(command: Command) -> None:
     """Add the MPI, and how often and how long it is counted."""
-    add_mpi(parser)
-    parser.add_argument("--repetitions", type=whole, metavar="COUNT", help="of each call (8)")
-    add_time_limit(parser, "default 120")
+    add_mpi(command)
+    command.option("--repetitions", read=parse_whole, metavar="COUNT", help="of each call (8)")
+    add_time_limit(command, "default 120")
 
 
-def plan_of(arguments: argparse.Namespace, known: Mapping[str, Any]) -> CountPlan:
+def plan_of(arguments: Arguments, known: Mapping[str, Any]) -> CountPlan:
     """Return what to count: what the arguments say, else what is known."""
     from measuring.count import CountPlan
 
@@ -34,6 +35,6 @@ def plan_of(arguments: argparse.Namespace, known: Mapping[str, Any]) -> CountPla
     return CountPlan(allow_run_as_root=arguments.allow_run_as_root, **given)
 
 
-def _given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+def _given(arguments: Arguments, names: Iterable[str]) -> dict[str, Any]:
     values = {name: getattr(arguments, name, None) for name in names}
     return {name: value for name, value in values.items() if value is not None}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 
+from app.ui.grammar import Arguments
 from domain.errors import InvalidInput
 
 _PORT = 7411
@@ -24,7 +24,7 @@ def place_of(text: str, *, field: str) -> tuple[str, int]:
     return found[1] or found[2], port
 
 
-def token_of(arguments: argparse.Namespace) -> str | None:
+def token_of(arguments: Arguments) -> str | None:
     """Return the token of --token or the environment. Raises InvalidInput where it is none."""
     from measuring.running import TOKEN
 
@@ -34,7 +34,7 @@ def token_of(arguments: argparse.Namespace) -> str | None:
     return found
 
 
-def far_side(arguments: argparse.Namespace) -> tuple[list[str], str | None]:
+def far_side(arguments: Arguments) -> tuple[list[str], str | None]:
     """Return the probe's options for the other machine, and the token; nothing where there is none.
 
     Raises InvalidInput.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import codecs
 import csv
 import io
@@ -20,6 +19,7 @@ from app.operations.fits import TIMELINE_FIELD, answer_schedules
 from app.settings import Settings
 from app.text.gzipped import MAGIC, expand
 from app.text.units import printable, quoted
+from app.ui.grammar import Arguments
 from contract.limits import MAX_TEST_LENGTH, PROFILE_NAME_RULE
 from domain.conditions import named_test
 from domain.errors import (
@@ -466,13 +466,13 @@ def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     return {**body, **given}
 
 
-def said_of_overlap(arguments: argparse.Namespace) -> dict[str, Any]:
+def said_of_overlap(arguments: Arguments) -> dict[str, Any]:
     """Return what a command says of the overlap of a file's stages, as `fit_options` have it."""
     words = {name: getattr(arguments, name, None) for name in ("several_at_once", "stages_overlap")}
     return {name: None if word is None else word == "yes" for name, word in words.items()}
 
 
-def said_of_rows(arguments: argparse.Namespace) -> dict[str, Any]:
+def said_of_rows(arguments: Arguments) -> dict[str, Any]:
     """Return which test, run and condition of a file a command means, as `fit_options` have it."""
     where = ",".join("=".join(one) for one in getattr(arguments, "where", None) or ())
     return {"test": arguments.test, "run": arguments.run, "where": where or None}
@@ -533,7 +533,7 @@ def request_of(
 def costs_of(source: Source | None, asked: CostSource) -> CostSource:
     """Return where the costs of a question come from, that was asked by `body_of` of this source.
 
-    A trace goes round the JSON parser: it may be a hundred times longer than any request.
+    A trace goes round the JSON command: it may be a hundred times longer than any request.
     """
     from app.questions.question import Measurement
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from app.console.running import run_operation, working_line
 from app.settings import Settings
 from app.text.units import printable, quoted
 from app.ui.fit_parts import fit_parts
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.errors import InvalidInput, SluiceError, UnreadableTrace
 
@@ -39,7 +39,7 @@ class NamedFile:
     ran: str = ""  # the commands whose tables it has, where the user says them
 
 
-def fit_named(names: Sequence[str], arguments: argparse.Namespace, output: Output) -> int:
+def fit_named(names: Sequence[str], arguments: Arguments, output: Output) -> int:
     """Fit files together as they are, and store and draw where the arguments say so."""
     from models.records import FitRequest
 
@@ -66,7 +66,7 @@ def fit_stages(
 
 def fit_together(
     files: Sequence[NamedFile],
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     request: FitRequest,
     settings: Settings,
     output: Output,
@@ -85,7 +85,7 @@ def fit_together(
     return 0
 
 
-def check_targets(arguments: argparse.Namespace, sources: Sequence[str]) -> None:
+def check_targets(arguments: Arguments, sources: Sequence[str]) -> None:
     """Check that a fit can be stored and drawn where that is asked for. Raises InvalidInput."""
     from app.questions.question import check_save_as
 

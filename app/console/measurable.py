@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from app.console.commands import opened_store
 from app.console.files import check_plot_file, check_target
 from app.settings import Settings
+from app.ui.grammar import Arguments
 from domain.errors import InconsistentInput
 
 
-def check_results(arguments: argparse.Namespace, target: str | None, *, example: str) -> None:
+def check_results(arguments: Arguments, target: str | None, *, example: str) -> None:
     """Check that the measurements, the plot and the profile can be written where they are asked
     for. Raises InvalidInput, and what opening the database does.
     """

@@ -5,7 +5,6 @@ A run of the race is as many transfers in a row as take a few time slices: their
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from app.console.transfers import (
 )
 from app.questions.transfers import DecidedTransfers
 from app.text.units import printable
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.own_transfers import OwnTransfers, SizeVerdict
 from domain.units import format_bytes
@@ -65,9 +65,7 @@ class Raced:
         return self.decided.decision.verdict in (SizeVerdict.SET, SizeVerdict.KEEP)
 
 
-def race_probe(
-    model: Model, message_bytes: int, arguments: argparse.Namespace, output: Output
-) -> Raced:
+def race_probe(model: Model, message_bytes: int, arguments: Arguments, output: Output) -> Raced:
     """Race the sizes of a message over the stages of a model, and write every transfer into a file.
 
     Raises KeyboardInterrupt where Ctrl-C came before there was enough for a verdict, NotMeasurable
@@ -99,7 +97,7 @@ def race_probe(
 
 
 def _plan(
-    message_bytes: int, stages: tuple[str, ...], recommended: int, arguments: argparse.Namespace
+    message_bytes: int, stages: tuple[str, ...], recommended: int, arguments: Arguments
 ) -> RacePlan:
     """The plan of the race. Files past the page cache take multiples of a page, which round sizes
     are from two pages on.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,13 +9,14 @@ from pathlib import Path
 
 from app.console.files import KeptAsItGoes
 from app.console.running import erased_line
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 
 PROBED = ("gpu", "timer_ns", "library", "lanes", "waits")  # of what the probe says first
 _PROCESSOR = "model name"
 
 
-def facts_of_machine(arguments: argparse.Namespace) -> dict[str, str]:
+def facts_of_machine(arguments: Arguments) -> dict[str, str]:
     """Return where this was measured, for the first lines of the file."""
     system = platform.uname()
     found = {"machine": f"{system.machine}, {_processor()}", "kernel": system.release}
@@ -34,7 +34,7 @@ def _processor() -> str:
     return next(named, "unknown processor")
 
 
-def probe_options(arguments: argparse.Namespace, max_bytes: int) -> list[str]:
+def probe_options(arguments: Arguments, max_bytes: int) -> list[str]:
     """Return the options by which the probe moves messages of up to so many bytes."""
     options = ["--max-bytes", str(max_bytes)]
     if arguments.cpus is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 
 from app.registry import command_words
+from app.ui.grammar import Arguments
 from domain.errors import SluiceError
 
 # An option with its value, as a reader of files advises it: of a command that has this option.
@@ -13,7 +13,7 @@ _ADVISED = re.compile(r"(--(run|where|test) .+?)(?= \(| or --|[,;.:]? |[,;.:]?$)
 _TAKES_FILES_ALONE = ("plan", "tune")
 
 
-def advise(refusal: SluiceError, arguments: argparse.Namespace) -> None:
+def advise(refusal: SluiceError, arguments: Arguments) -> None:
     """Have a refusal that advises an option which this command has not say what works in its place:
     a fit with that option, stored under a name, which this command takes.
     """
@@ -30,6 +30,6 @@ def advise(refusal: SluiceError, arguments: argparse.Namespace) -> None:
     refusal.detail += f"; {typed} has no --{found[2]}: {what}"
 
 
-def _has(arguments: argparse.Namespace, option: str) -> bool:
+def _has(arguments: Arguments, option: str) -> bool:
     """Whether the command has this option, of its own or of the words of its request."""
     return any(name in (option, f"fit_options_{option}") for name in vars(arguments))

@@ -1,63 +1,120 @@
-"""The grammar of the commands that run the service, and keep its database."""
+"""The grammar of the commands that run the service, show it, and keep its database."""
 
 from __future__ import annotations
 
-from app.console.argument_parts import (
-    SHELLS,
-    Root,
-    add,
-    whole,
-)
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import click
+
+from app.text.units import parse_whole
+from app.ui.grammar import Command, Entry, Group
+
+SHELLS = ("bash", "zsh", "fish")
 
 
-def add_served(commands: Root) -> None:
-    """Add the commands that run the service, and keep its database."""
-    _add_service(commands)
-    _add_shown(commands)
-    _add_upkeep(commands)
+def _made(
+    name: str, summary: str, example: str, add_arguments: Callable[[Command], None] | None = None
+) -> tuple[str, Entry]:
+    """Return a command by its name, whose arguments are added when it is made."""
+
+    def make() -> click.Command:
+        command = Command(name, summary=summary, example=example)
+        if add_arguments is not None:
+            add_arguments(command)
+        return command
+
+    return name, Entry(summary, make)
 
 
-def _add_shown(commands: Root) -> None:
-    demo = add(commands, "demo", "serve, solve real input over HTTP, print it, keep serving")
-    demo.add_argument("--once", action="store_true", help="stop after printing")
-    completion = add(commands, "completion", "print what a shell completes sluice's words by")
-    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+def _demo(command: Command) -> None:
+    command.flag("--once", help="stop after printing")
 
 
-def _add_service(commands: Root) -> None:
-    serve = add(commands, "serve", "serve the HTTP interface until Ctrl-C")
-    serve.add_argument("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
-    serve.add_argument("--port", type=whole, metavar="PORT", help="default 8080, or SLUICE_PORT")
-    serve.add_argument(
+def _completion(command: Command) -> None:
+    command.argument("shell", choices=SHELLS, help=", ".join(SHELLS))
+
+
+def _serve(command: Command) -> None:
+    command.option("--host", metavar="HOST", help="default 127.0.0.1, or SLUICE_HOST")
+    command.option("--port", read=parse_whole, metavar="PORT", help="default 8080, or SLUICE_PORT")
+    command.option(
         "--socket", metavar="PATH", help="a Unix socket for this user alone, in place of a port"
     )
-    work = add(commands, "work", "run durable jobs of the same database, without HTTP")
-    engine = commands.add_command(
-        "engine", help="the parts of a cluster, which runs work on machines", allow_abbrev=False
-    )
-    verbs = engine.add_subparsers(dest="verb", required=True, metavar="VERB")
-    add(verbs, "scheduler", "route work at SLUICE_DASK_ADDRESS until Ctrl-C")
-    worker = add(verbs, "worker", "run what its scheduler has to be done")
-    for parser in (serve, work, worker):
-        parser.add_argument(
-            "--workers", type=whole, metavar="COUNT", help="child processes that solve"
-        )
+    _workers(command)
 
 
-def _add_upkeep(commands: Root) -> None:
-    collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
-    collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
-    collect.add_argument("--owner", metavar="OWNER", help="of one owner alone")
-    collect.add_argument(
-        "--remember", action="store_true", help="store --keep, for OWNER or for all"
+def _workers(command: Command) -> None:
+    command.option(
+        "--workers", read=parse_whole, metavar="COUNT", help="child processes that solve"
     )
-    collect.add_argument("--forget", action="store_true", help="delete the rules of OWNER")
-    collect.add_argument("--dry-run", action="store_true", help="delete nothing; say what would go")
-    backup = add(commands, "backup", "write everything that is stored into one file")
-    backup.add_argument("file", metavar="FILE", help="which is not there yet")
-    restore = add(commands, "restore", "put a backup into an empty database")
-    restore.add_argument("file", metavar="FILE", help="a backup, of either database")
-    restore.add_argument("--replace", action="store_true", help="first delete all that is there")
-    restore.add_argument(
-        "--without-keys", action="store_true", help="leave out all keys: one may be revoked by now"
-    )
+
+
+def _engine() -> click.Command:
+    group = Group("engine", {"": {}}, summary=_CLUSTER, has_verbs=True)
+    group.add("scheduler", "route work at SLUICE_DASK_ADDRESS until Ctrl-C", "")
+    _workers(group.add("worker", "run what its scheduler has to be done", "--workers 2"))
+    return group
+
+
+def _collect(command: Command) -> None:
+    command.option("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
+    command.option("--owner", metavar="OWNER", help="of one owner alone")
+    command.flag("--remember", help="store --keep, for OWNER or for all")
+    command.flag("--forget", help="delete the rules of OWNER")
+    command.flag("--dry-run", help="delete nothing; say what would go")
+
+
+def _backup(command: Command) -> None:
+    command.argument("file", metavar="FILE", help="which is not there yet")
+
+
+def _restore(command: Command) -> None:
+    command.argument("file", metavar="FILE", help="a backup, of either database")
+    command.flag("--replace", help="first delete all that is there")
+    command.flag("--without-keys", help="leave out all keys: one may be revoked by now")
+
+
+_CLUSTER = "the parts of a cluster, which runs work on machines"
+# Commands without a folder: they stand above the verbs, as the service does.
+SERVED: Mapping[str, Entry] = MappingProxyType(
+    {
+        "engine": Entry(_CLUSTER, _engine),
+        **dict(
+            (
+                _made(
+                    "demo",
+                    "serve, solve real input over HTTP, print it, keep serving",
+                    "--once",
+                    _demo,
+                ),
+                _made(
+                    "completion",
+                    "print what a shell completes sluice's words by",
+                    "bash",
+                    _completion,
+                ),
+                _made("serve", "serve the HTTP interface until Ctrl-C", "--port 8080", _serve),
+                _made(
+                    "work",
+                    "run durable jobs of the same database, without HTTP",
+                    "--workers 2",
+                    _workers,
+                ),
+                _made(
+                    "collect",
+                    "delete what is kept no longer, as SLUICE_RETENTION says",
+                    "--keep jobs=30d,answers=90d --dry-run",
+                    _collect,
+                ),
+                _made(
+                    "backup",
+                    "write everything that is stored into one file",
+                    "monday.sluice",
+                    _backup,
+                ),
+                _made("restore", "put a backup into an empty database", "monday.sluice", _restore),
+            )
+        ),
+    }
+)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.console.far_side import far_side
 from app.console.probe_runs import PROBED, facts_of_machine, probe_options, shown
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.errors import NotMeasurable
 from domain.units import format_bytes
@@ -40,14 +40,14 @@ def as_file_name(stage: str) -> str:
     return stage.replace(":", "-").replace("/", "-")
 
 
-def max_bytes_of(arguments: argparse.Namespace) -> int:
+def max_bytes_of(arguments: Arguments) -> int:
     """Return the largest message that there is: a listener's, or an MPI's."""
     if arguments.host is not None:
         return LISTENER_BYTES
     return MAX_MPI_BYTES if arguments.name == MPI else MAX_BYTES
 
 
-def check_stage(arguments: argparse.Namespace, sizes: Sequence[int]) -> None:
+def check_stage(arguments: Arguments, sizes: Sequence[int]) -> None:
     """Check, without a probe, that the stage `arguments.name` can be measured at these sizes.
 
     Raises InvalidInput and NotMeasurable.
@@ -63,7 +63,7 @@ def check_stage(arguments: argparse.Namespace, sizes: Sequence[int]) -> None:
 
 
 def measure_stage(
-    probe: Path, arguments: argparse.Namespace, target: str, output: Output
+    probe: Path, arguments: Arguments, target: str, output: Output
 ) -> tuple[bool, str]:
     """Return whether all was measured, and the samples as the file's text.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from app.console.commands import opened_store
 from app.settings import Settings
+from app.ui.grammar import Arguments
 from app.ui.parts import Part
 from app.ui.terminal import Output
 from domain.errors import InvalidInput
@@ -21,7 +21,7 @@ LISTED, MAX_LISTED = 20, 1000
 
 
 @contextmanager
-def owned_store(arguments: argparse.Namespace) -> Iterator[Store]:
+def owned_store(arguments: Arguments) -> Iterator[Store]:
     """Return what is stored of the owner who is named; who names none is `local`."""
     from app.questions.keys import check_owner
 
@@ -30,7 +30,7 @@ def owned_store(arguments: argparse.Namespace) -> Iterator[Store]:
         yield store.of(owner)
 
 
-def limit_of(arguments: argparse.Namespace) -> int:
+def limit_of(arguments: Arguments) -> int:
     """Return how many are listed. Raises InvalidInput unless it is 1 to 1000."""
     limit = getattr(arguments, "limit", LISTED)
     if not 1 <= limit <= MAX_LISTED:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 
-from app.console.argument_parts import add_seed, cpus, number, share, whole
+from app.console.argument_parts import add_seed, cpus
+from app.text.units import parse_whole
+from app.ui.grammar import Command
 from app.ui.options import add_words
 from contract.declare import Asked, words_of
 from contract.optimize import OptimizeIn
+from domain.units import parse_number, parse_share
 
 
 def words_of_message(means: str) -> tuple[Asked, ...]:
@@ -21,33 +23,37 @@ def words_of_message(means: str) -> tuple[Asked, ...]:
     return replace(message, help=means), current
 
 
-def add_transfers(parser: argparse.ArgumentParser, time_limit_s: float) -> None:
+def add_transfers(command: Command, time_limit_s: float) -> None:
     """Add what says which transfers to run, and how."""
-    parser.add_argument(
+    command.option(
         "--stage",
-        dest="stages",
-        action="append",
+        name="stages",
+        is_repeated=True,
         metavar="NAME",
         help="a stage, as sluice measure --list has it; repeated, in the order of the pipeline",
     )
-    add_words(parser, words_of_message("of the message (1 MiB)"))
-    parser.add_argument(
-        "--depth", type=whole, default=4, metavar="COUNT", help="fragments between two stages (4)"
+    add_words(command, words_of_message("of the message (1 MiB)"))
+    command.option(
+        "--depth",
+        read=parse_whole,
+        rest=4,
+        metavar="COUNT",
+        help="fragments between two stages (4)",
     )
-    parser.add_argument("--cpus", type=cpus, metavar="A,B", help="the processors of the stages")
-    parser.add_argument("--path", default=".", metavar="FOLDER", help="of files (default here)")
-    parser.add_argument(
+    command.option("--cpus", read=cpus, metavar="A,B", help="the processors of the stages")
+    command.option("--path", rest=".", metavar="FOLDER", help="of files (default here)")
+    command.option(
         "--tolerance",
-        type=share,
-        default=0.02,
+        read=parse_share,
+        rest=0.02,
         metavar="SHARE",
-        help="how narrow the 95 %% interval of each median is to be (2%%)",
+        help="how narrow the 95 % interval of each median is to be (2%)",
     )
-    parser.add_argument(
+    command.option(
         "--time-limit",
-        type=number,
-        default=time_limit_s,
+        read=parse_number,
+        rest=time_limit_s,
         metavar="SECONDS",
         help=f"default {time_limit_s:g}",
     )
-    add_seed(parser)
+    add_seed(command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.console.probe_runs import PROBED, facts_of_machine, probe_options
 from app.questions.profiles import verification_by
+from app.ui.grammar import Arguments
 from domain.errors import InvalidInput, NotMeasurable
 from domain.pipeline import Pipeline
 from domain.profile import Revision
@@ -76,7 +76,7 @@ def verdict_of(text: str, pipeline: Pipeline, *, is_interrupted: bool) -> Verifi
         raise
 
 
-def facts_of(probe: Probe, arguments: argparse.Namespace) -> dict[str, str]:
+def facts_of(probe: Probe, arguments: Arguments) -> dict[str, str]:
     """Return what the first lines of a file of transfers say: the machine, the probe, the load."""
     facts = {**facts_of_machine(arguments), "depth": str(arguments.depth)}
     facts["processors"] = str(_processors(arguments.cpus))
@@ -84,7 +84,7 @@ def facts_of(probe: Probe, arguments: argparse.Namespace) -> dict[str, str]:
     return facts | {name: probe.facts[name] for name in PROBED if name in probe.facts}
 
 
-def started(stages: Sequence[str], message_bytes: int, arguments: argparse.Namespace) -> Probe:
+def started(stages: Sequence[str], message_bytes: int, arguments: Arguments) -> Probe:
     """Start a probe of transfers."""
     from measuring.probe import program
     from measuring.running import Probe
@@ -98,7 +98,7 @@ def check_transfers(
     stages: Sequence[str],
     message_bytes: int,
     current_bytes: int | None,
-    arguments: argparse.Namespace,
+    arguments: Arguments,
 ) -> None:
     """Check, without a probe that is started, that these transfers can run. Raises InvalidInput,
     InconsistentInput and NotMeasurable.
@@ -117,7 +117,7 @@ def check_transfers(
     Needs.of_transfers(stages, message_bytes).check(arguments.path)
 
 
-def message_bytes_of(arguments: argparse.Namespace) -> int:
+def message_bytes_of(arguments: Arguments) -> int:
     """Return the message that is transferred. Raises InvalidInput."""
     given = _MESSAGE_BYTES if arguments.message_bytes is None else arguments.message_bytes
     if not 1 <= given <= _MAX_MESSAGE_BYTES:

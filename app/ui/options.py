@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from app.errors import pointer_of
 from app.registry import command_words
 from app.text.units import quoted
+from app.ui.grammar import Arguments, Command
 from app.ui.words import UNITS, parts_of
 from contract.declare import Asked, document_of
 from domain.errors import InvalidFields, InvalidInput, NotFound
@@ -21,47 +22,42 @@ MAX_FILE_CHARACTERS = 2**20
 
 
 def add_words(
-    parser: argparse.ArgumentParser, words: Sequence[Asked], *, required: Collection[str] = ()
+    command: Command,
+    words: Sequence[Asked],
+    *,
+    required: Collection[str] = (),
+    rests: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Add an option for each word that has one; those of blocks stand behind the request's own, but
     where a block is another way to say one of these.
 
-    `required` are the options without which this command asks nothing.
+    `required` are the options without which this command asks nothing, `rests` what stands for
+    options that are not given, by option.
     """
     own = {word.place[0] for word in words if len(word.place) == 1}
     for word in sorted(words, key=lambda word: word.place[0] not in own):
         if not word.option:
             continue
-        more: dict[str, Any] = {
-            "dest": _name(word),
-            "help": (word.help or word.means).replace("%", "%%"),
-        }
+        names = tuple(filter(None, (word.option, word.also)))
+        text = word.help or word.means
         if word.mark is not None:
-            more |= {"action": "store_const", "const": word.mark}
-        else:
-            more |= {"metavar": word.metavar or None, "type": partial(_read, word)}
-        if word.choices:
-            more["choices"] = tuple(value for value, _ in word.choices if value)
-        if word.takes_several:
-            more["nargs"] = "+"
-        elif word.is_repeated:
-            more["action"] = "append"
-        names = filter(None, (word.option, word.also))
-        parser.add_argument(*names, required=word.option in required, **more)
+            command.flag(*names, name=_name(word), mark=word.mark, rest=None, help=text)
+            continue
+        command.option(
+            *names,
+            name=_name(word),
+            metavar=word.metavar or None,
+            read=partial(_read, word),
+            choices=tuple(value for value, _ in word.choices if value),
+            takes_several=word.takes_several,
+            is_repeated=word.is_repeated and not word.takes_several,
+            is_required=word.option in required,
+            rest=rests.get(word.option),
+            help=text,
+        )
 
 
-def add_option(
-    parser: argparse.ArgumentParser,
-    option: str,
-    read: Callable[[str], object],
-    metavar: str,
-    summary: str,
-) -> None:
-    """Add an option that is no field of a request; `read` raises InvalidInput."""
-    parser.add_argument(option, type=partial(argument_of, read), metavar=metavar, help=summary)
-
-
-def body_of_options(words: Sequence[Asked], arguments: argparse.Namespace) -> dict[str, Any]:
+def body_of_options(words: Sequence[Asked], arguments: Arguments) -> dict[str, Any]:
     """Return what the options say, as requests have it.
 
     Raises NotFound and InvalidInput for a file that an option names.
@@ -86,7 +82,7 @@ def options_named(words: Sequence[Asked]) -> Iterator[None]:
         raise InvalidInput("; ".join(said)) from None
 
 
-def _value(word: Asked, arguments: argparse.Namespace) -> Any:
+def _value(word: Asked, arguments: Arguments) -> Any:
     value = getattr(arguments, _name(word))
     if word.unit == "condition" and value is not None:
         return ",".join(value)  # a request has all of them in one text
@@ -165,18 +161,10 @@ def _name(word: Asked) -> str:
 def _read(word: Asked, text: str) -> Any:
     if word.choices or word.file:
         return text  # read when it is known to be one of them, or what the file holds
-    value = argument_of(UNITS[word.unit], text)
+    value = UNITS[word.unit](text)
     return text if _is_parted(word) else value  # all parts are read together
 
 
 def _is_parted(word: Asked) -> bool:
     """Whether one option takes the parts of one text."""
     return word.takes_several and not word.is_repeated
-
-
-def argument_of(read: Callable[[str], T], text: str) -> T:
-    """Return the value of an argument, refused as argparse wants it."""
-    try:
-        return read(text)
-    except InvalidInput as refusal:
-        raise argparse.ArgumentTypeError(refusal.detail) from None

@@ -7,33 +7,39 @@ import pty
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from app.cli import main
-from app.console.argument_parts import SHELLS, completion_of
-from app.console.arguments import grammar
+from app.console.arguments import COMPLETE, PROGRAM, grammar
+from app.console.service_arguments import SHELLS
+from app.ui.grammar import CONTEXT, Group
 from domain.solution import Strategy
-from tests.architecture.test_documents import commands
+from tests.architecture.documents import ROOT
+from tests.support.commands import commands, option_names
 from tests.support.system import require_system
 
 GUARD_S = 60.0  # against a shell that hangs
-COMMANDS = dict(commands(grammar()))
-LINES = [" ".join(words) for words in COMMANDS]
+COMMANDS = dict(commands())
 # What a shell shows: what it offers, one a line, between marks. zsh completes at its own prompt
 # alone, so there the functions that take offers print them.
 ASKING = {
     "bash": """\
 ask() {
     COMP_WORDS=("${@:2}"); COMP_CWORD=$(($# - 2)); COMPREPLY=()
-    _sluice 2>/dev/null; echo "? $1"; printf '%s\\n' "${COMPREPLY[@]}"
+    _sluice_completion sluice 2>/dev/null; echo "? $1"; printf '%s\\n' "${COMPREPLY[@]}"
 }
 """,
     "zsh": """\
-compdef() { }; compset() { }; compadd() { shift; print -l -- "$@" }; _files() { echo FILES }
-ask() { local name=$1; shift; words=("$@"); CURRENT=$#; echo "? $name"; _sluice }
+compdef() { }
+compadd() { print -l -- "${(@P)@[-1]}" }
+_describe() { local all=("${(@P)@[-1]}"); print -l -- "${all[@]%%:*}" }
+_path_files() { echo FILES }
+ask() { local name=$1; shift; words=("$@"); CURRENT=$#; echo "? $name"; _sluice_completion }
 """,
     "fish": """\
 function ask
@@ -52,21 +58,42 @@ def shell(name: str) -> str:
     return found
 
 
-def offers(name: str, folder: Path, asked: dict[str, list[str]]) -> dict[str, list[str]]:
+def script_of(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `sluice admin completion` prints."""
+    assert main(["admin", "completion", name]) == 0
+    return capsys.readouterr().out
+
+
+def folder_of_programs(folder: Path) -> Path:
+    """A folder in which `sluice` is."""
+    programs = folder / "programs"
+    programs.mkdir()
+    program = programs / PROGRAM
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m app.cli "$@"\n')
+    program.chmod(0o755)
+    return programs
+
+
+def offers(
+    name: str, script: str, folder: Path, asked: dict[str, list[str]]
+) -> dict[str, list[str]]:
     """What a shell offers for each of these lines, all in one run; a line's last word is begun."""
-    lines = [ASKING[name]] if name != "zsh" else []
-    script = completion_of(grammar(), name)
     questions = [
         f"ask {key} sluice {' '.join(word or chr(39) * 2 for word in words)}"
         for key, words in asked.items()
     ]
-    before = [ASKING[name]] if name == "zsh" else []
-    text = "\n".join([*before, script, *lines, *questions, ""])
+    parts = [ASKING[name], script] if name == "zsh" else [script, ASKING[name]]
     file = folder / f"completion.{name}"
-    file.write_text(text)
+    file.write_text("\n".join([*parts, *questions, ""]))
     run = [shell(name), *{"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[name]]
     done = subprocess.run(
-        [*run, str(file)], cwd=folder, capture_output=True, text=True, timeout=GUARD_S, check=False
+        [*run, str(file)],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{folder_of_programs(folder)}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=GUARD_S,
+        check=False,
     )
     assert done.stderr == ""
     found: dict[str, list[str]] = {}
@@ -78,69 +105,77 @@ def offers(name: str, folder: Path, asked: dict[str, list[str]]) -> dict[str, li
     return found
 
 
-def _key(line: str) -> str:
-    """Return a question's name, which is one word."""
-    return line.replace(" ", "-")
+def offered(*words: str) -> list[str]:
+    """What is offered for the last of these words, which is begun; FILE for files."""
+    completion = ShellComplete(grammar(), dict(CONTEXT), PROGRAM, COMPLETE)
+    found = completion.get_completions(list(words[:-1]), words[-1])
+    return ["FILE" if item.type == "file" else str(item.value) for item in found]
 
 
-@pytest.mark.parametrize("name", SHELLS)
-def test_every_command_and_option_is_completed(name: str, tmp_path: Path) -> None:
-    """Of each command its long options; of each group its verbs; all commands at the start."""
-    asked = {f"o{place}": [*line.split(), "--"] for place, line in enumerate(LINES)}
-    groups = {" ".join(words[:-1]) for words in COMMANDS if len(words) > 1} | {"model layer"}
-    asked |= {f"v{_key(line)}": [*line.split(), ""] for line in groups} | {"start": [""]}
-    found = offers(name, tmp_path, asked)
-    for place, words in enumerate(COMMANDS):
-        options = {
-            one
-            for action in COMMANDS[words]._actions
-            for one in action.option_strings
-            if one.startswith("--")
-        }
-        assert options <= set(found[f"o{place}"]), words
-        assert {one for one in found[f"o{place}"] if one.startswith("--")} == options, words
-    for line in groups:
-        below = [one[len(line) + 1 :] for one in LINES if one.startswith(f"{line} ")]
-        assert {words.split()[0] for words in below} <= set(found[f"v{_key(line)}"]), line
-    assert set(found["start"]) - {"FILES"} == {line.split()[0] for line in LINES}
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_option_of_a_command_is_completed(words: tuple[str, ...]) -> None:
+    """All of its long options, and those of help."""
+    typed = " ".join(words).split()
+    options = {name for name in option_names(COMMANDS[words]) if name.startswith("--")}
+    assert set(offered(*typed, "--")) == options | {"--help"}
 
 
-@pytest.mark.parametrize("name", SHELLS)
-def test_values_and_files(name: str, tmp_path: Path) -> None:
+def test_every_command_is_completed() -> None:
+    """All at the start, and below each word those that stand there."""
+    assert offered("") == list(grammar().entries)
+    assert set(offered("-")) == {"-h", "--help", "--version"}
+    for words, made in COMMANDS.items():
+        if isinstance(made, Group):
+            below = dict.fromkeys(name.split()[0] for name in made.entries)
+            assert offered(*words, "") == list(below), words
+    assert offered("opt") == ["optimize"]
+    assert offered("model", "layer", "count", "--mp") == ["--mpicc"]
+
+
+def test_values_and_files() -> None:
     """Names that an option takes; files where it takes one, and none where it takes a number."""
+    begun = [str(one) for one in Strategy if one.startswith("e")]
+    assert offered("optimize", "pipeline.json", "--strategy", "e") == begun
+    assert offered("optimize", "--strategy", "exact", "--js") == ["--json"]
+    assert offered("optimize", "--time-limit", "") == []
+    assert offered("profiles", "rev") == ["revisions"]
+    assert offered("admin", "completion", "") == list(SHELLS)
+    assert offered("fit", "") == offered("fit", "x", "--plot", "") == ["FILE"]
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_shell_offers_them(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the script that the command prints."""
     (tmp_path / "pipeline.json").write_text("{}")
     asked = {
-        "strategy": ["optimize", "pipeline.json", "--strategy", "e"],
-        "after": ["optimize", "--strategy", "exact", "--js"],
-        "number": ["optimize", "--time-limit", ""],
+        "start": ["opt"],
         "verb": ["profiles", "rev"],
-        "shell": ["admin", "completion", ""],
-        "value": ["profiles", "show", "list", "--"],
+        "option": ["optimize", "--strat"],
+        "strategy": ["optimize", "pipeline.json", "--strategy", "exa"],
+        "number": ["optimize", "--time-limit", ""],
     }
-    found = offers(name, tmp_path, asked)
-    begun = {one for one in Strategy if name == "zsh" or one.startswith("e")}
-    assert set(found["strategy"]) == begun  # zsh itself leaves out what does not fit
-    assert "--json" in found["after"]
-    assert found["number"] == []
-    assert "revisions" in found["verb"]
-    assert set(found["shell"]) == set(SHELLS)
-    assert "--json" in found["value"]
-    if name == "bash":
-        return  # its own completion of files is the default of `complete`, and needs a prompt
-    files = offers(name, tmp_path, {"file": ["fit", ""], "option": ["fit", "x", "--plot", ""]})
-    for key in files:
-        assert {"pipeline.json", "FILES"} & set(files[key]), key
+    found = offers(name, script_of(name, capsys), tmp_path, asked)
+    assert found == {
+        "start": ["optimize"],
+        "verb": ["revisions"],
+        "option": ["--strategy"],
+        "strategy": ["exact"],
+        "number": [],
+    }
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh"])
-def test_a_person_presses_tab(name: str, tmp_path: Path) -> None:
+def test_a_person_presses_tab(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """At a prompt, in a folder with one file."""
     (tmp_path / "measured.csv").write_text("")
-    (tmp_path / "script").write_text(completion_of(grammar(), name))
+    (tmp_path / "script").write_text(script_of(name, capsys))
+    programs = folder_of_programs(tmp_path)
     plain = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}[name]
     begin = {"bash": "", "zsh": "autoload -Uz compinit; compinit -u -D"}[name]
     with Prompt([shell(name), *plain], tmp_path) as prompt:
-        prompt.send(f'PS1=; {begin}\nsluice() {{ echo "ran $*."; }}\nsource ./script\n')
+        prompt.send(f"PS1=; PATH={programs}:$PATH; {begin}\nsource ./script\n")
         prompt.send("echo ready$((40+2))\n")
         prompt.wait("ready42")
         prompt.send("sluice optimize --strat\t")
@@ -149,8 +184,7 @@ def test_a_person_presses_tab(name: str, tmp_path: Path) -> None:
         prompt.wait("repeat ")
         prompt.send("meas\t")
         prompt.wait("measured.csv")
-        prompt.send("\n")
-        prompt.wait("ran optimize --strategy repeat measured.csv.")
+        prompt.send("\x03")
 
 
 class Prompt:
@@ -182,10 +216,3 @@ class Prompt:
             if select.select([self._file], [], [], 0.1)[0]:
                 self._shown += os.read(self._file, 65_536).decode(errors="replace")
         self._shown = self._shown.partition(text)[2]
-
-
-def test_the_command_prints_the_script(capsys: pytest.CaptureFixture[str]) -> None:
-    """As it is, for `source` and for a file."""
-    for name in SHELLS:
-        assert main(["admin", "completion", name]) == 0
-        assert capsys.readouterr().out == completion_of(grammar(), name)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import click
 import pytest
 from pydantic import BaseModel
 
@@ -16,7 +15,6 @@ import app.errors
 import domain.errors
 import models.errors
 import solvers
-from app.console.arguments import grammar
 from app.errors import KINDS
 from app.http.metrics import Metrics
 from app.main import create_app
@@ -40,6 +38,7 @@ from tests.architecture.documents import (
     documents,
     python_files,
 )
+from tests.support.commands import commands, option_names
 
 SERVICE = document("docs/service.md")
 CLI = document("docs/cli.md")
@@ -180,18 +179,7 @@ def test_the_example_of_the_environment_shows_settings_and_defaults() -> None:
 # --- the command line -----------------------------------------------------------------------------
 
 
-def commands(
-    parser: argparse.ArgumentParser, words: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
-    """Every command and verb, by its words."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, below in action.choices.items():
-                yield (*words, name), below
-                yield from commands(below, (*words, name))
-
-
-COMMANDS = dict(commands(grammar()))
+COMMANDS = dict(commands())
 COMMON = {"-h", "--help", "--json"}
 
 
@@ -213,31 +201,29 @@ def test_every_option_of_a_command_is_documented(words: tuple[str, ...]) -> None
     and none that it has not.
     """
     section = CLI.section(" ".join(("sluice", *words)))
-    below = [parser for name, parser in COMMANDS.items() if name[: len(words)] == words]
-    options = {
-        option for parser in below for action in parser._actions for option in action.option_strings
-    }
+    below = [command for name, command in COMMANDS.items() if name[: len(words)] == words]
+    options = set().union(*map(option_names, below))
     arguments = {
-        action.metavar
-        for parser in below
-        for action in parser._actions
-        if not action.option_strings and isinstance(action.metavar, str)
+        str(parameter.metavar).strip("[].")
+        for command in below
+        for parameter in command.params
+        if isinstance(parameter, click.Argument)
     }
     documented = documented_options(words)
     assert documented - COMMON <= options
     like = [name for name in COMMANDS if re.search(rf"\bas of {' '.join(name)}\b", section)]
     assert options - COMMON <= documented.union(*map(documented_options, like))
-    assert arguments - {"VERB", "COMMAND"} <= set(re.findall(r"[A-Z]+", section))
+    assert arguments <= set(re.findall(r"[A-Z]+", section))
 
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_help_says_what_every_option_means(words: tuple[str, ...]) -> None:
     """In words of its own, not by its name again; sections leave the plain ones to it."""
-    for action in COMMANDS[words]._actions:
-        if action.option_strings:
-            assert action.help, action.option_strings
-            said = re.sub(r"[^a-z]", "", action.help.lower())
-            assert said not in {re.sub(r"[^a-z]", "", one) for one in action.option_strings}
+    for parameter in COMMANDS[words].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.opts
+            said = re.sub(r"[^a-z]", "", parameter.help.lower())
+            assert said not in {re.sub(r"[^a-z]", "", one) for one in parameter.opts}
 
 
 def test_the_common_options_are_documented() -> None:

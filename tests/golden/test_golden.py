@@ -12,7 +12,7 @@ import pytest
 
 from tests.golden.asked import Command, Http
 from tests.golden.comparing import FOLDER, are_equal, difference, path_of, renamed, renames
-from tests.golden.help import HELP, in_every_python
+from tests.golden.help import HELP
 from tests.golden.mistakes import MISTAKES
 from tests.golden.models import ROOT
 from tests.golden.questions import QUESTIONS
@@ -123,14 +123,6 @@ class TestComparing:
         assert marked != plain
         drawn = base64.b64encode(b"<svg><title>Gain</title><path d='M0 0'/></svg>").decode()
         assert "Gain" in page_text(f'<img src="data:image/svg+xml;base64,{drawn}">')
-
-
-def test_help_is_the_same_in_every_python() -> None:
-    """The usage in one line, and a value named once for all names of its option."""
-    older = "usage: sluice x [-h]\n    SOURCE\n\noptions:\n  --from SIZE, --to SIZE\n      size\n"
-    later = "usage: sluice x [-h] SOURCE\n\noptions:\n  --from, --to SIZE\n      size\n"
-    assert in_every_python(older) == in_every_python(later) == later
-    assert in_every_python("  --from SIZE, or --to SIZE") == "  --from SIZE, or --to SIZE"
 
 
 def test_dates_and_this_machine_are_left_out() -> None:

@@ -24,7 +24,7 @@ from app.settings import VERSION
 from tests.app.serving import serving, settings_for, wait_for_end
 from tests.golden.asked import Command, Form, Http
 from tests.golden.commands import COMMANDS, FILES
-from tests.golden.help import HELP, in_every_python
+from tests.golden.help import HELP
 from tests.golden.here import work_here
 from tests.golden.mistakes import MISTAKES
 from tests.golden.models import ROOT
@@ -160,8 +160,6 @@ def _of_command(command: Command, folder: Path) -> str:
     ):
         code = _exit_code([filled(word) for word in command.words])
     printed, said = (_written(one).replace(str(folder), "<folder>") for one in (out, err))
-    if command.words[-1:] == ("--help",):
-        printed = in_every_python(printed)
     if command.form is Form.JSON:
         shown = {"exit code": code, "output": timeless(json.loads(printed))}
         if said:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from app.console.argument_parts import (
-    Parser,
-    add,
-    add_count_and_owner,
-    add_listed,
-    add_owner,
-    size,
-)
+from app.console.argument_parts import add_count_and_owner, add_owner
+from app.ui.grammar import Arguments, Group
+from domain.units import parse_bytes
 
 if TYPE_CHECKING:
     from app.questions.answers import AnswerFilter
@@ -21,23 +15,24 @@ if TYPE_CHECKING:
 _ID = "0123456789abcdef0123456789abcdef"  # of an example
 
 
-def add_arguments(parser: Parser) -> None:
+def add_verbs(command: Group) -> None:
     """Add the verbs."""
-    verbs = add_listed(parser)
-    listing = add(verbs, "list", "list stored answers, the newest first", "--profile myrinet-gam")
-    listing.add_argument("--profile", metavar="PROFILE", help="of name or name@revision alone")
-    listing.add_argument("--bytes", type=size, metavar="SIZE", help="of this message alone")
+    listing = command.add(
+        "list", "list stored answers, the newest first", "--profile myrinet-gam", is_default=True
+    )
+    listing.option("--profile", metavar="PROFILE", help="of name or name@revision alone")
+    listing.option("--bytes", read=parse_bytes, metavar="SIZE", help="of this message alone")
     add_count_and_owner(listing)
-    show = add(verbs, "show", "show a stored answer as it was given", _ID)
-    naming = add(verbs, "name", "give a stored answer a name and a note", f"{_ID} 'NIC x2'")
+    show = command.add("show", "show a stored answer as it was given", _ID)
+    naming = command.add("name", "give a stored answer a name and a note", f"{_ID} 'NIC x2'")
     for verb in (show, naming):
-        verb.add_argument("id", metavar="ID", help="of the answer")
+        verb.argument("id", metavar="ID", help="of the answer")
         add_owner(verb)
-    naming.add_argument("name", metavar="NAME", nargs="?", help='of one line; "" for none')
-    naming.add_argument("--note", metavar="TEXT", help='about it; "" for none')
+    naming.argument("name", metavar="NAME", is_optional=True, help='of one line; "" for none')
+    naming.option("--note", metavar="TEXT", help='about it; "" for none')
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """List stored answers, name one, or show one as it was given."""
     from app.console.stored import emit, limit_of, owned_store
     from app.questions.answers import describe_answer, get_answer, list_answers
@@ -65,7 +60,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _wanted(arguments: argparse.Namespace) -> AnswerFilter:
+def _wanted(arguments: Arguments) -> AnswerFilter:
     """Return which answers are listed. Raises InvalidInput."""
     from app.questions.answers import AnswerFilter
     from domain.profile import ProfileReference

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, text_of_file
 from contract.declare import words_of
 from contract.export import ExportIn
@@ -24,55 +24,56 @@ _TAKES_EFFECT = ("ucx.conf", "ucc.conf", "mca-params.conf", "openmpi-mca-params.
 _NOUN, _UCX = "the setting", "UCX"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of an export that it takes, and those of a terminal alone."""
-    from app.console.argument_parts import add_mpi, names, number, sizes, whole
+    from app.console.argument_parts import add_mpi, names
+    from app.text.units import parse_sizes, parse_whole
+    from domain.units import parse_number
 
-    parser.add_argument("target", metavar="TARGET", help="the library, as export has it")
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    parser.add_argument(
-        "--check", action="store_true", help="measure before and after: nothing is kept without"
-    )
-    parser.add_argument(
+    command.argument("target", metavar="TARGET", help="the library, as export has it")
+    command.argument("source", metavar="SOURCE", is_optional=True, help="file, - or profile")
+    command.flag("--check", help="measure before and after: nothing is kept without")
+    command.option(
         "--config", metavar="FILE", help="a configuration that is there, in place of a SOURCE"
     )
-    add_words(parser, WORDS)
-    parser.add_argument(
+    add_words(command, WORDS)
+    command.option(
         "--bytes",
-        type=sizes,
+        read=parse_sizes,
         metavar="SIZES",
         help="what is sent, as 1KiB..4MiB or 4KiB,1MiB (default 1 KiB to 4 MiB, each 4 times)",
     )
-    parser.add_argument(
+    command.option(
         "--programs",
-        type=names,
+        read=names,
         metavar="NAMES",
         help="separated by commas: ping-pong, bcast, reduce, allreduce, ibcast, ireduce, "
         "iallreduce; of UCX tag_lat, tag_bw",
     )
-    add_mpi(parser)
-    parser.add_argument(
-        "--ranks", type=whole, metavar="COUNT", help="of an MPI (2), where its own settings say"
+    add_mpi(command)
+    command.option(
+        "--ranks",
+        read=parse_whole,
+        metavar="COUNT",
+        help="of an MPI (2), where its own settings say",
     )
-    parser.add_argument(
-        "--pairs", type=whole, default=30, metavar="COUNT", help="starts with and without (30)"
+    command.option(
+        "--pairs", read=parse_whole, rest=30, metavar="COUNT", help="starts with and without (30)"
     )
-    parser.add_argument(
+    command.option(
         "--time-limit",
-        type=number,
-        default=300.0,
+        read=parse_number,
+        rest=300.0,
         metavar="SECONDS",
         help="of each of two trials (300)",
     )
-    parser.add_argument(
-        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
-    )
-    parser.add_argument(
+    command.option("--seed", read=parse_whole, rest=0, metavar="NUMBER", help="of the random order")
+    command.option(
         "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
     )
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Try a setting over the installed library, and keep what is faster and not slower."""
     from app.console.running import ended_by_signals
 
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return _run(arguments, output)
 
 
-def _run(arguments: argparse.Namespace, output: Output) -> int:
+def _run(arguments: Arguments, output: Output) -> int:
     import os
     from pathlib import Path
 
@@ -161,7 +162,7 @@ def _effect_of(target: Target) -> Effect:
     return target.effect
 
 
-def _check_used(arguments: argparse.Namespace, effect: Effect) -> None:
+def _check_used(arguments: Arguments, effect: Effect) -> None:
     """Raise InvalidInput for what is given and would be passed over."""
     if arguments.config is not None:
         for name in ("option", "min_message_bytes", "max_message_bytes"):
@@ -173,7 +174,7 @@ def _check_used(arguments: argparse.Namespace, effect: Effect) -> None:
                 raise InvalidInput("only an MPI has it, which --mpicc names", field=name)
 
 
-def _setting_text(arguments: argparse.Namespace, output: Output) -> str:
+def _setting_text(arguments: Arguments, output: Output) -> str:
     """Return the configuration that is there, or one that is made of the source."""
     from app.verbs.export.command import exported, scope_of
 
@@ -188,9 +189,7 @@ def _setting_text(arguments: argparse.Namespace, output: Output) -> str:
 
 
 @contextmanager
-def _installed(
-    arguments: argparse.Namespace, effect: Effect
-) -> Iterator[tuple[TrialPlan, Installed]]:
+def _installed(arguments: Arguments, effect: Effect) -> Iterator[tuple[TrialPlan, Installed]]:
     """The trial that is asked for, and the programs that it runs. UCX is run through its own tool,
     or below the MPI that is named.
     """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.audit import AuditIn
 from contract.declare import words_of
@@ -18,13 +18,13 @@ TOO_HIGH = 7  # the exit code where the regret is above what is allowed
 OF_COSTS = (*SOURCE_FIELDS, "uncertainty")  # what a file of costs may say; its limits are its own
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    add_words(parser, words_of(AuditIn))
+    command.argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(command, words_of(AuditIn))
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Audit, print, and return the exit code, which shows whether the limit is kept."""
     from app.console.commands import INTERRUPTED, store_for
     from app.console.files import costs_of, read_source, request_of
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0 if found.is_kept else TOO_HIGH
 
 
-def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
+def options_of(arguments: Arguments) -> dict[str, Any]:
     """Return what the options say. Raises InvalidInput unless one setting is given."""
     target, config = arguments.setting_configuration_target, arguments.setting_configuration_content
     if (arguments.setting is None) == (config is None):

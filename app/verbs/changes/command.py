@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from app.console.argument_parts import Parser, add_owner, whole
+from app.console.argument_parts import add_owner
+from app.text.units import parse_whole
+from app.ui.grammar import Arguments, Command
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
 
 
-def add_arguments(parser: Parser) -> None:
+def add_arguments(command: Command) -> None:
     """Add whose changes are shown, of what, and how many."""
-    parser.add_argument(
-        "subject", metavar="SUBJECT", nargs="?", help="a profile, or the identifier of what changed"
+    command.argument(
+        "subject",
+        metavar="SUBJECT",
+        is_optional=True,
+        help="a profile, or the identifier of what changed",
     )
-    parser.add_argument("--limit", type=whole, metavar="COUNT", default=50, help="so many (50)")
-    add_owner(parser)
+    command.option("--limit", read=parse_whole, metavar="COUNT", rest=50, help="so many (50)")
+    add_owner(command)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Show who changed what."""
     from app.console.stored import emit, limit_of, owned_store
     from app.questions.changes import list_changes

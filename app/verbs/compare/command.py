@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.compare import CompareIn
 from contract.declare import words_of
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 DEFAULT_STATIC_BYTES = 4096  # what GAM repeats
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    add_words(parser, words_of(CompareIn))
+    command.argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(command, words_of(CompareIn))
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Solve every strategy on every size and print the table."""
     from app.console.commands import INTERRUPTED, store_for
     from app.console.files import costs_of, read_source, request_of

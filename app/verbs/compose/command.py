@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.compose import ComposedStageIn, ComposeIn
 from contract.declare import words_of
@@ -20,16 +20,16 @@ WORDS = words_of(ComposeIn)
 OF_STAGES = words_of(ComposedStageIn)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request and of its stages, and those of a terminal alone."""
-    add_words(parser, OF_STAGES, required=("--stage",))
+    add_words(command, OF_STAGES, required=("--stage",))
     kinds = [kind for kind, _ in KINDS]
-    parser.add_argument("--kind", choices=kinds, metavar="KIND", help=KIND_HELP)
-    add_words(parser, WORDS)
-    parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
+    command.option("--kind", choices=kinds, metavar="KIND", help=KIND_HELP)
+    add_words(command, WORDS)
+    command.option("--plot", metavar="OUT", help="draw the fit into this SVG file")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Fit every stage to its own files, and store, draw and print the pipeline of all."""
     from app.console.fit import NamedFile, check_targets, fit_together
     from app.settings import Settings
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return fit_together(files, arguments, request, Settings.from_environment(), output)
 
 
-def asked_of(arguments: argparse.Namespace) -> tuple[ComposeIn, tuple[str, ...]]:
+def asked_of(arguments: Arguments) -> tuple[ComposeIn, tuple[str, ...]]:
     """Return the request, without what is in the files, and the names of these, those of the first
     stage first. Raises InvalidInput.
     """
@@ -66,9 +66,7 @@ def asked_of(arguments: argparse.Namespace) -> tuple[ComposeIn, tuple[str, ...]]
     return ComposeIn(stages=stages, **body), tuple(file for _, files in named for file in files)
 
 
-def _said_of_stages(
-    arguments: argparse.Namespace, names: Sequence[str]
-) -> Mapping[str, Mapping[str, Any]]:
+def _said_of_stages(arguments: Arguments, names: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     """Return what the options say by field, and there by stage. Raises InvalidInput."""
 
     def given(field: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options, options_named
 from contract.crossover import CrossoverIn
 from contract.declare import words_of
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 OF_ROWS = words_of(FitOptionsIn, ("test", "run", "where", "columns"))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("a", metavar="A", help="path below: file, - or profile")
-    parser.add_argument("b", metavar="B", help="path from the threshold on")
-    add_words(parser, words_of(CrossoverIn))
-    add_words(parser, OF_ROWS)
+    command.argument("a", metavar="A", help="path below: file, - or profile")
+    command.argument("b", metavar="B", help="path from the threshold on")
+    add_words(command, words_of(CrossoverIn))
+    add_words(command, OF_ROWS)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Search, and print what was found, or the setting alone where one was asked for."""
     from app.console.commands import INTERRUPTED, store_for
     from app.console.running import counting_line, run_operation
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def asked_of(
-    arguments: argparse.Namespace, settings: Settings
+    arguments: Arguments, settings: Settings
 ) -> tuple[CrossoverIn, tuple[CostSource, CostSource]]:
     """Return the request of the arguments, and where both paths' costs come from. A path is called
     as its file, without the folder. Raises InvalidInput, and what reading a source does.

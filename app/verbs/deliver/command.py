@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.simulate import SimulateIn
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 WORDS = words_of(SimulateIn, ("message_bytes", "delivery", "fit_options"))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    add_words(parser, WORDS, required=("--rules",))
-    parser.add_argument("--timeline", metavar="FILE", help="draw the intervals into this SVG file")
+    command.argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(command, WORDS, required=("--rules",))
+    command.option("--timeline", metavar="FILE", help="draw the intervals into this SVG file")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Run the rules, print what each stage did, and draw it where that is asked for."""
     from app.console.commands import store_for
     from app.console.files import check_timeline_file, costs_of, read_source, request_of

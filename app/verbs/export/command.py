@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import Asked, words_of
 from contract.export import ExportIn
@@ -30,22 +30,21 @@ _FIELD = "output"
 _DIGEST_DIGITS = 64
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    parser.add_argument("--list", action="store_true", help="list the targets and their options")
-    parser.add_argument("--target", metavar="NAME", help="the library, out of those of --list")
-    add_words(parser, (*WORDS, *OVERLAP))
-    parser.add_argument("--table", metavar="TABLE", help="digest or file of a compiled table")
-    parser.add_argument(
+    command.argument("source", metavar="SOURCE", is_optional=True, help="file, - or profile")
+    command.flag("--list", help="list the targets and their options")
+    command.option("--target", metavar="NAME", help="the library, out of those of --list")
+    add_words(command, (*WORDS, *OVERLAP))
+    command.option("--table", metavar="TABLE", help="digest or file of a compiled table")
+    command.flag(
         "--require-gain",
-        action="store_true",
         help="exit with 7 unless it is known to be better than the library's default",
     )
-    parser.add_argument("--output", metavar="FILE", help="write it to this file")
+    command.option("--output", metavar="FILE", help="write it to this file")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Render to standard output or a file, or list the targets."""
     from app.console.commands import INTERRUPTED
     from app.console.files import check_target, write_whole
@@ -90,7 +89,7 @@ def _list(output: Output) -> None:
 
 
 def exported(
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     scope: ExportScope,
     output: Output,
     said: dict[str, Any],
@@ -111,7 +110,7 @@ def exported(
     return _made(asked, settings, output)
 
 
-def scope_of(arguments: argparse.Namespace, words: Sequence[Asked] = WORDS) -> ExportScope:
+def scope_of(arguments: Arguments, words: Sequence[Asked] = WORDS) -> ExportScope:
     """Return what these words ask for. Raises InvalidInput."""
     from app.schemas.base import dump_json, parse_json
     from app.schemas.export import export_scope

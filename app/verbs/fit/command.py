@@ -4,13 +4,13 @@ for itself; a picture in a file; and the commands of ucx_perftest that its table
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.ui.options import add_option, add_words, body_of_options
+from app.ui.grammar import Arguments, Command
+from app.ui.options import add_words, body_of_options
 from app.ui.words import UNITS
 from contract.declare import words_of
 from contract.fit import FitQueryIn
@@ -26,29 +26,26 @@ if TYPE_CHECKING:
 WORDS = words_of(FitQueryIn)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument(
+    command.argument(
         "sources",
         metavar="FILE",
-        nargs="+",
+        takes_several=True,
         help="trace, folder of traces, or -; several are measurements of one pipeline",
     )
-    parser.add_argument(
-        "--separately", action="store_true", help="fit each file for itself, not all together"
-    )
-    add_words(parser, WORDS)
-    add_option(
-        parser,
+    command.flag("--separately", help="fit each file for itself, not all together")
+    add_words(command, WORDS)
+    command.option(
         "--message-bytes",
-        UNITS["sizes"],
-        "SIZES",
-        "with shape narrowed: the message; with --test: of each file, in their order",
+        read=UNITS["sizes"],
+        metavar="SIZES",
+        help="with shape narrowed: the message; with --test: of each file, in their order",
     )
-    parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
+    command.option("--plot", metavar="OUT", help="draw the fit into this SVG file")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Fit, store and draw where asked to, and print the fit or the fits."""
     from app.console.fit import check_targets, files_of, fit_together
     from app.settings import Settings
@@ -68,7 +65,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return fit_together(files, arguments, request, settings, output)
 
 
-def asked_of(arguments: argparse.Namespace) -> FitQueryIn:
+def asked_of(arguments: Arguments) -> FitQueryIn:
     """Return the request; which test the files are of, their names say where nothing else does.
 
     Raises InvalidInput.
@@ -88,7 +85,7 @@ def asked_of(arguments: argparse.Namespace) -> FitQueryIn:
     return asked_in_words(said)
 
 
-def _ran(files: Iterable[NamedFile], arguments: argparse.Namespace) -> Iterator[NamedFile]:
+def _ran(files: Iterable[NamedFile], arguments: Arguments) -> Iterator[NamedFile]:
     """Yield the files with the commands of ucx_perftest that they are of, where those are said."""
     found, test, sizes = tuple(files), arguments.test, arguments.message_bytes
     if test is None or sizes is None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.text.units import parse_whole
-from app.ui.options import add_option, add_words, body_of_options
+from app.ui.grammar import Arguments, Command
+from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.table import TableIn
 from domain.profile import ProfileReference
@@ -26,16 +26,24 @@ WORDS = tuple(
 _PAGE = 200
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("profiles", metavar="PROFILE", nargs="*", help="such as name or name@2")
-    add_words(parser, WORDS)
-    parser.add_argument("--report", metavar="FILE", help="write what became of each into this file")
-    parser.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
-    add_option(parser, "--workers", parse_whole, "COUNT", "child processes that solve")
+    command.argument(
+        "profiles",
+        metavar="PROFILE",
+        takes_several=True,
+        is_optional=True,
+        help="such as name or name@2",
+    )
+    add_words(command, WORDS)
+    command.option("--report", metavar="FILE", help="write what became of each into this file")
+    command.option("--owner", metavar="OWNER", rest="local", help="whose (local)")
+    command.option(
+        "--workers", read=parse_whole, metavar="COUNT", help="child processes that solve"
+    )
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Compile, and end at a signal as at Ctrl-C."""
     from app.console.running import ended_by_signals
 
@@ -43,7 +51,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return _run(arguments, output)
 
 
-def _run(arguments: argparse.Namespace, output: Output) -> int:
+def _run(arguments: Arguments, output: Output) -> int:
     """Have a job compile each profile's table, and report what became of them.
 
     Jobs and tables are stored: what is there is not made again, so that the command goes on where

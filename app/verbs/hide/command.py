@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.hide import HideIn
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from app.ui.terminal import Output
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("source", metavar="SOURCE", nargs="?", help="file, - or profile")
-    add_words(parser, words_of(HideIn))
-    parser.add_argument("--plot", metavar="FILE", help="draw into this SVG file")
-    parser.add_argument(
+    command.argument("source", metavar="SOURCE", is_optional=True, help="file, - or profile")
+    add_words(command, words_of(HideIn))
+    command.option("--plot", metavar="FILE", help="draw into this SVG file")
+    command.option(
         "--picture",
         choices=("run_time", "gain", "speedup"),
         metavar="NAME",
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Search, print, draw where that is asked for, and return the exit code."""
     from app.console.commands import INTERRUPTED, store_for
     from app.console.files import check_plot_file, costs_of, read_source, request_of, write_drawing

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from app.console.argument_parts import Parser, add, add_count_and_owner, add_listed, add_owner
+from app.console.argument_parts import add_count_and_owner, add_owner
+from app.ui.grammar import Arguments, Group
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
 
 
-def add_arguments(parser: Parser) -> None:
+def add_verbs(command: Group) -> None:
     """Add the verbs."""
-    verbs = add_listed(parser)
-    listing = add(verbs, "list", "list jobs, the newest first", "--state running")
-    listing.add_argument(
+    listing = command.add("list", "list jobs, the newest first", "--state running", is_default=True)
+    listing.option(
         "--state",
         choices=["queued", "running", "done", "failed", "cancelled"],
         metavar="STATE",
         help="queued, running, done, failed or cancelled ones alone",
     )
     add_count_and_owner(listing)
-    show = add(
-        verbs,
+    show = command.add(
         "show",
         "show where a job stands, and where its result is",
         "0123456789abcdef0123456789abcdef",
     )
-    show.add_argument("id", metavar="ID", help="of the job")
+    show.argument("id", metavar="ID", help="of the job")
     add_owner(show)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """List durable jobs, or show where one stands."""
     from app.console.stored import emit, limit_of, owned_store
     from app.jobs.ledger import list_jobs, shown_job

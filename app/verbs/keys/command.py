@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
-from app.console.argument_parts import Parser, add, add_owner, number, whole
+from app.console.argument_parts import add_owner
+from app.text.units import parse_whole
+from app.ui.grammar import Arguments, Group
 from contract.limits import (
     DEFAULT_KEY_KEPT_S,
     MAX_KEY_AGE_S,
@@ -13,6 +14,7 @@ from contract.limits import (
     MAX_KEY_REQUESTS_PER_S,
 )
 from domain.errors import InvalidInput
+from domain.units import parse_number
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
@@ -21,37 +23,35 @@ if TYPE_CHECKING:
 _DAY_S = 86_400
 
 
-def add_arguments(parser: Parser) -> None:
+def add_verbs(command: Group) -> None:
     """Add the verbs."""
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = add(verbs, "list", "list an owner's keys", "")
-    create = add(
-        verbs,
+    listing = command.add("list", "list an owner's keys", "")
+    create = command.add(
         "create",
         "make a key, and print its secret this once",
         "build-server --scope write --days 90",
     )
-    create.add_argument("name", metavar="NAME", help="what it is for")
-    create.add_argument(
+    create.argument("name", metavar="NAME", help="what it is for")
+    create.option(
         "--scope",
         choices=["read", "write", "admin", "metrics"],
-        required=True,
+        is_required=True,
         help="what it may do",
     )
-    create.add_argument("--days", type=number, metavar="DAYS", help="until it expires")
-    create.add_argument(
-        "--requests-per-s", type=whole, metavar="COUNT", help="fewer than its owner may ask"
+    create.option("--days", read=parse_number, metavar="DAYS", help="until it expires")
+    create.option(
+        "--requests-per-s", read=parse_whole, metavar="COUNT", help="fewer than its owner may ask"
     )
-    rotate = add(verbs, "rotate", "make a key in the place of another one", "7f3a5c --keep 600")
-    rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
-    revoke = add(verbs, "revoke", "end a key at once", "7f3a5c")
+    rotate = command.add("rotate", "make a key in the place of another one", "7f3a5c --keep 600")
+    rotate.option("--keep", read=parse_number, metavar="SECONDS", help="of the other one (3600)")
+    revoke = command.add("revoke", "end a key at once", "7f3a5c")
     for verb in (rotate, revoke):
-        verb.add_argument("id", metavar="ID", help="of the key")
+        verb.argument("id", metavar="ID", help="of the key")
     for verb in (listing, create, rotate, revoke):
         add_owner(verb)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Carry out the verb, in the database itself."""
     from app.console.stored import owned_store
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _list(store: Store, arguments: Arguments, output: Output) -> None:
     from datetime import UTC, datetime
 
     from app.console.stored import emit
@@ -73,7 +73,7 @@ def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     emit(listed, output, parts(listed, datetime.now(UTC)))
 
 
-def _create(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _create(store: Store, arguments: Arguments, output: Output) -> None:
     from app.console.stored import emit
     from app.questions.keys import create_key
     from app.verbs.keys.answer import new_key_out
@@ -91,7 +91,7 @@ def _create(store: Store, arguments: argparse.Namespace, output: Output) -> None
     emit(key, output, made(key))
 
 
-def _rotate(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _rotate(store: Store, arguments: Arguments, output: Output) -> None:
     from app.console.stored import emit
     from app.questions.keys import rotate_key
     from app.verbs.keys.answer import new_key_out
@@ -104,7 +104,7 @@ def _rotate(store: Store, arguments: argparse.Namespace, output: Output) -> None
     emit(key, output, made(key))
 
 
-def _revoke(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _revoke(store: Store, arguments: Arguments, output: Output) -> None:
     from app.console.stored import emit
     from app.questions.keys import revoke_key
     from app.verbs.keys.answer import key_out

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.layer_costs import LayerCostsIn
@@ -24,17 +24,17 @@ WORDS = words_of(
 SAVED = words_of(LayerCostsIn, ("save_as",))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument(
+    command.argument(
         "layer", metavar="LAYER", help="a published one, as cmam-finite, or a document's file"
     )
-    add_words(parser, WORDS)
-    parser.add_argument("--plot", metavar="OUT", help="draw bars by service into this SVG file")
-    add_words(parser, SAVED)
+    add_words(command, WORDS)
+    command.option("--plot", metavar="OUT", help="draw bars by service into this SVG file")
+    add_words(command, SAVED)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Count, tune where that is asked for, print, draw, and store the stages."""
     from app.console.commands import INTERRUPTED, opened_store
     from app.console.files import check_target, write_drawing
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def asked_of(arguments: argparse.Namespace, settings: Settings) -> LayerCostsIn:
+def asked_of(arguments: Arguments, settings: Settings) -> LayerCostsIn:
     """Return the request that the arguments make. Raises InvalidInput, and what reading a file
     does.
     """

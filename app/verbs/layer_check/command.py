@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
+
+from app.ui.grammar import Arguments, Command
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
@@ -11,19 +12,19 @@ if TYPE_CHECKING:
 MORE = 7  # the exit code where a call takes more than --max-more above its baseline
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the baseline, the MPI, and how much more it may take."""
-    from app.console.argument_parts import share
     from app.console.counting import add_counting
+    from domain.units import parse_share
 
-    parser.add_argument("baseline", metavar="BASELINE", help="a file of sluice model layer count")
-    add_counting(parser)
-    parser.add_argument(
-        "--max-more", type=share, default=0.01, metavar="SHARE", help="exit with 7 above it (1%%)"
+    command.argument("baseline", metavar="BASELINE", help="a file of sluice model layer count")
+    add_counting(command)
+    command.option(
+        "--max-more", read=parse_share, rest=0.01, metavar="SHARE", help="exit with 7 above it (1%)"
     )
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Count again what a file of `layer count` has; MORE where a call takes more now."""
     from app.console.counting import plan_of
     from app.console.files import json_body

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
+
+from app.ui.grammar import Arguments, Command
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
@@ -11,17 +12,19 @@ if TYPE_CHECKING:
 _COUNTS = "the layer"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the MPI, the sizes to count at, and the layer's file."""
-    from app.console.argument_parts import size
     from app.console.counting import add_counting
+    from domain.units import parse_bytes
 
-    add_counting(parser)
-    parser.add_argument("--bytes", type=size, nargs="+", metavar="SIZE", help="sizes (8 64 256)")
-    parser.add_argument("--output", metavar="FILE", help="write the layer as JSON")
+    add_counting(command)
+    command.option(
+        "--bytes", read=parse_bytes, takes_several=True, metavar="SIZE", help="sizes (8 64 256)"
+    )
+    command.option("--output", metavar="FILE", help="write the layer as JSON")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Count an installed MPI's send and receive, print, and write the layer that they make."""
     from app.console.counting import plan_of
     from app.console.files import check_target, write_whole

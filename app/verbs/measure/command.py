@@ -6,78 +6,80 @@ No service measures: who asks a server to burn its processors has found a hole.
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from domain.errors import InconsistentInput
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add what is measured, and how."""
-    from app.console.argument_parts import add_mpi, cpus, number, share, sizes, whole
+    from app.console.argument_parts import add_mpi, cpus
+    from app.text.units import parse_sizes, parse_whole
+    from domain.units import parse_number, parse_share
 
-    parser.add_argument("name", nargs="?", metavar="NAME", help="as --list has them")
-    parser.add_argument("--list", action="store_true", help="what can be measured")
-    parser.add_argument(
+    command.argument("name", is_optional=True, metavar="NAME", help="as --list has them")
+    command.flag("--list", help="what can be measured")
+    command.option(
         "--stage",
         metavar="NAME=COMMAND",
         help="a program of your own that prints the time it took, as h2d=./copy {bytes}",
     )
-    parser.add_argument(
+    command.option(
         "--what",
         choices=["stage", "signature", "tool"],
         help="of a name that is several (default stage)",
     )
-    parser.add_argument(
+    command.option(
         "--bytes",
-        type=sizes,
+        read=parse_sizes,
         metavar="SIZES",
         help="as 64..4MiB (powers of two between) or 4KiB,1MiB (default 64..4MiB; signatures 64)",
     )
-    parser.add_argument(
+    command.option(
         "--host",
         metavar="HOST[:PORT]",
         help="the other machine, where a listener runs: tcp and its signature",
     )
-    parser.add_argument(
+    command.option(
         "--listen",
         metavar="ADDRESS[:PORT]",
         help="be the other machine, for one peer at a time, until Ctrl-C",
     )
-    parser.add_argument(
+    command.option(
         "--token", metavar="TOKEN", help="of the listener (default $SLUICE_MEASURE_TOKEN)"
     )
-    parser.add_argument("--cpus", type=cpus, metavar="A,B", help="the processors of both ends")
-    parser.add_argument("--path", default=".", metavar="FOLDER", help="of files (default here)")
-    parser.add_argument(
-        "--cold", action="store_true", help="copies and checksums of what caches do not hold"
+    command.option("--cpus", read=cpus, metavar="A,B", help="the processors of both ends")
+    command.option("--path", rest=".", metavar="FOLDER", help="of files (default here)")
+    command.flag("--cold", help="copies and checksums of what caches do not hold")
+    command.option(
+        "--window",
+        read=parse_whole,
+        rest=256,
+        metavar="COUNT",
+        help="messages without a reply (256)",
     )
-    parser.add_argument(
-        "--window", type=whole, default=256, metavar="COUNT", help="messages without a reply (256)"
-    )
-    add_mpi(parser)
-    parser.add_argument(
+    add_mpi(command)
+    command.option(
         "--tolerance",
-        type=share,
-        default=0.02,
+        read=parse_share,
+        rest=0.02,
         metavar="SHARE",
-        help="how narrow the 95 %% interval of each median is to be (2%%; signatures 5%%)",
+        help="how narrow the 95 % interval of each median is to be (2%; signatures 5%)",
     )
-    parser.add_argument(
-        "--time-limit", type=number, default=20.0, metavar="SECONDS", help="default 20"
+    command.option(
+        "--time-limit", read=parse_number, rest=20.0, metavar="SECONDS", help="default 20"
     )
-    parser.add_argument(
-        "--seed", type=whole, default=0, metavar="NUMBER", help="of the random order"
-    )
-    parser.add_argument("--output", metavar="FILE", help="for the measurements (NAME-stage.csv)")
-    parser.add_argument("--save-as", metavar="PROFILE", help="store measurements, fit and stages")
-    parser.add_argument("--plot", metavar="OUT", help="draw the fit into this SVG file")
+    command.option("--seed", read=parse_whole, rest=0, metavar="NUMBER", help="of the random order")
+    command.option("--output", metavar="FILE", help="for the measurements (NAME-stage.csv)")
+    command.option("--save-as", metavar="PROFILE", help="store measurements, fit and stages")
+    command.option("--plot", metavar="OUT", help="draw the fit into this SVG file")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Measure one stage or signature, write what was measured, and print its fit."""
     from app.console.running import ended_by_signals
 
@@ -85,7 +87,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return _run(arguments, output)
 
 
-def _run(arguments: argparse.Namespace, output: Output) -> int:
+def _run(arguments: Arguments, output: Output) -> int:
     from app.console.measurable import check_results
     from app.console.stage_samples import as_file_name, measure_stage
     from app.verbs.measure import operation, show
@@ -112,7 +114,7 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     return _finish(arguments, output, target, text, is_complete=is_complete)
 
 
-def _check_two_machines(arguments: argparse.Namespace) -> None:
+def _check_two_machines(arguments: Arguments) -> None:
     """Raise InconsistentInput for what does not go with another machine."""
     if arguments.listen is not None and (
         arguments.name or arguments.host or arguments.stage or arguments.what or arguments.list
@@ -124,7 +126,7 @@ def _check_two_machines(arguments: argparse.Namespace) -> None:
         raise InconsistentInput("only tcp goes to another machine", field="host")
 
 
-def _measure_tool(arguments: argparse.Namespace, output: Output) -> int:
+def _measure_tool(arguments: Arguments, output: Output) -> int:
     """Run an existing tool, keep what it prints in a folder, and fit that."""
     from app.console.commands import INTERRUPTED
     from app.console.fit import fit_named
@@ -142,7 +144,7 @@ def _measure_tool(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _finish(
-    arguments: argparse.Namespace, output: Output, target: str, text: str, *, is_complete: bool
+    arguments: Arguments, output: Output, target: str, text: str, *, is_complete: bool
 ) -> int:
     """Keep what was measured, and fit it where all of it was."""
     from app.console.commands import INTERRUPTED

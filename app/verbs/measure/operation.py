@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +24,7 @@ from app.console.stage_samples import (
     max_bytes_of,
 )
 from app.text.units import printable
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput, NotMeasurable
 from measuring.feasibility import (
@@ -51,7 +51,7 @@ _MAX_FILES = 16  # are fitted together
 _STAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}", re.ASCII)
 
 
-def measurable(arguments: argparse.Namespace) -> list[tuple[str, str, str]]:
+def measurable(arguments: Arguments) -> list[tuple[str, str, str]]:
     """Return what can be measured here, and why the rest cannot: what, its name, and what it is."""
     from measuring.probe import program
     from measuring.tools import TOOLS, elsewhere
@@ -66,7 +66,7 @@ def measurable(arguments: argparse.Namespace) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _known(probe: Path, arguments: argparse.Namespace) -> dict[tuple[str, str], str]:
+def _known(probe: Path, arguments: Arguments) -> dict[tuple[str, str], str]:
     """What the probe has, by kind and name, and what it is where it is compiled for a library."""
     from measuring.feasibility import known_of
     from measuring.ucx import Ucx
@@ -79,13 +79,13 @@ def _known(probe: Path, arguments: argparse.Namespace) -> dict[tuple[str, str], 
     return {**found, **{(_SIGNATURE, name): about for name, about in libraries.items()}}
 
 
-def _mpi_of(arguments: argparse.Namespace) -> Mpi:
+def _mpi_of(arguments: Arguments) -> Mpi:
     from measuring.mpi import Mpi
 
     return Mpi(arguments.mpicc or "mpicc", arguments.launcher, arguments.allow_run_as_root)
 
 
-def kind_of(arguments: argparse.Namespace, probe: Path) -> str:
+def kind_of(arguments: Arguments, probe: Path) -> str:
     """Return what to measure of this name: the stage where there is one. Raises InvalidInput."""
     known = _known(probe, arguments)
     kinds = [arguments.what] if arguments.what else ["stage", "signature"]
@@ -105,7 +105,7 @@ def kind_of(arguments: argparse.Namespace, probe: Path) -> str:
     return found
 
 
-def listen(arguments: argparse.Namespace, output: Output) -> int:
+def listen(arguments: Arguments, output: Output) -> int:
     """Be the far side for one peer at a time, until Ctrl-C."""
     from measuring.probe import program
     from measuring.running import Probe
@@ -123,7 +123,7 @@ def listen(arguments: argparse.Namespace, output: Output) -> int:
     return INTERRUPTED
 
 
-def measure_own_program(arguments: argparse.Namespace, output: Output) -> tuple[str, str, bool]:
+def measure_own_program(arguments: Arguments, output: Output) -> tuple[str, str, bool]:
     """Measure a program of the user's own, NAME=COMMAND, as a stage. Return the name of the file,
     its text, and whether all was measured.
     """
@@ -154,7 +154,7 @@ def measure_own_program(arguments: argparse.Namespace, output: Output) -> tuple[
     return target, found.to_csv(name, facts), is_complete
 
 
-def run_tool(arguments: argparse.Namespace, output: Output) -> tuple[Path, ...]:
+def run_tool(arguments: Arguments, output: Output) -> tuple[Path, ...]:
     """Run an existing tool, and return the files that have what it prints, in a folder."""
     from measuring.tools import SIZES, TOOLS, ToolRun
 
@@ -185,7 +185,7 @@ def run_tool(arguments: argparse.Namespace, output: Output) -> tuple[Path, ...]:
 
 
 def measure_signatures(
-    probe: Path, arguments: argparse.Namespace, target: str, output: Output
+    probe: Path, arguments: Arguments, target: str, output: Output
 ) -> tuple[bool, str]:
     """Return whether all was measured, and the signatures, as `measure_stage` does."""
     from measuring.signature import Signature, SignaturePlan, signatures_csv
@@ -242,7 +242,7 @@ def measure_signatures(
 
 @contextmanager
 def _started(
-    probe: Path, arguments: argparse.Namespace, token: str | None
+    probe: Path, arguments: Arguments, token: str | None
 ) -> Iterator[Callable[[Sequence[str]], Probe]]:
     """How the probe is started: as it is, or compiled for an MPI or UCX."""
     from measuring.running import Probe, probe_of

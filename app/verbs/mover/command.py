@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
+from app.ui.grammar import Arguments, Command
 from domain.errors import InconsistentInput, InvalidInput
 
 if TYPE_CHECKING:
@@ -24,32 +24,34 @@ _CHOICES = {
 _ENDS = ("pack", "unpack", "pack_each", "unpack_each")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add what the mover does, and over which way."""
-    from app.console.argument_parts import counts, cpus, number, size, sizes, whole
+    from app.console.argument_parts import cpus
+    from app.text.units import parse_counts, parse_sizes, parse_whole
+    from domain.units import parse_bytes, parse_number
 
-    parser.add_argument("what", metavar="WHAT", help="calibrate, exchange or heat")
-    parser.add_argument("variant", metavar="VARIANT", nargs="?", help="one of them (all)")
-    parser.add_argument("--bytes", type=sizes, metavar="SIZES", help="of a message, or messages")
-    parser.add_argument("--fragments", type=counts, metavar="COUNTS", help="predict and measure")
-    parser.add_argument("--fragment", type=size, metavar="SIZE", help="cut into these (4KiB)")
-    parser.add_argument("--table", metavar="FILE", help="cut by this table instead")
-    parser.add_argument("--calculation", type=number, metavar="US", help="of an iteration, in µs")
-    parser.add_argument("--spin", action="store_true", help="calculate here, not elsewhere")
-    parser.add_argument("--between", metavar="PLACE", help="namespaces, as a/b/10.0.0.2")
-    parser.add_argument("--buffer", type=size, metavar="SIZE", help="of the sockets")
+    command.argument("what", metavar="WHAT", help="calibrate, exchange or heat")
+    command.argument("variant", metavar="VARIANT", is_optional=True, help="one of them (all)")
+    command.option("--bytes", read=parse_sizes, metavar="SIZES", help="of a message, or messages")
+    command.option("--fragments", read=parse_counts, metavar="COUNTS", help="predict and measure")
+    command.option("--fragment", read=parse_bytes, metavar="SIZE", help="cut into these (4KiB)")
+    command.option("--table", metavar="FILE", help="cut by this table instead")
+    command.option("--calculation", read=parse_number, metavar="US", help="of an iteration, in µs")
+    command.flag("--spin", help="calculate here, not elsewhere")
+    command.option("--between", metavar="PLACE", help="namespaces, as a/b/10.0.0.2")
+    command.option("--buffer", read=parse_bytes, metavar="SIZE", help="of the sockets")
     for name, of in (("pack", "ns a byte of a sender"), ("unpack", "ns a byte of a receiver")):
-        parser.add_argument(f"--{name}", type=number, metavar="NS", help=f"{of}'s own")
-        parser.add_argument(f"--{name}-each", type=number, metavar="US", help="µs a fragment")
-    parser.add_argument("--cpus", type=cpus, metavar="CPUS", help="of both ends, as 0,1")
-    parser.add_argument("--repetitions", type=whole, metavar="COUNT", help="of each (20)")
+        command.option(f"--{name}", read=parse_number, metavar="NS", help=f"{of}'s own")
+        command.option(f"--{name}-each", read=parse_number, metavar="US", help="µs a fragment")
+    command.option("--cpus", read=cpus, metavar="CPUS", help="of both ends, as 0,1")
+    command.option("--repetitions", read=parse_whole, metavar="COUNT", help="of each (20)")
     for name, most in (("columns", "64"), ("rows", "64"), ("steps", "50"), ("processes", "2")):
-        parser.add_argument(f"--{name}", type=whole, metavar="COUNT", help=f"of heat ({most})")
-    parser.add_argument("--output", metavar="FILE", help="stages as CSV, times, or the grid")
-    parser.add_argument("--plot", metavar="FILE", help="draw the overlap into this SVG file")
+        command.option(f"--{name}", read=parse_whole, metavar="COUNT", help=f"of heat ({most})")
+    command.option("--output", metavar="FILE", help="stages as CSV, times, or the grid")
+    command.option("--plot", metavar="FILE", help="draw the overlap into this SVG file")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Measure stages, exchanges or the heat solver; 1 where a solver's grid is not the serial."""
     from app.console.running import ended_by_signals
 
@@ -57,7 +59,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return _run(arguments, output)
 
 
-def _run(arguments: argparse.Namespace, output: Output) -> int:
+def _run(arguments: Arguments, output: Output) -> int:
     from app.console.files import check_target
 
     if arguments.what not in _CHOICES:
@@ -83,7 +85,7 @@ def _or(value: Any, otherwise: Any) -> Any:
     return otherwise if value is None else value
 
 
-def _way(arguments: argparse.Namespace) -> Way:
+def _way(arguments: Arguments) -> Way:
     from measuring.moving import Way
 
     cpus = arguments.cpus
@@ -98,14 +100,14 @@ def _way(arguments: argparse.Namespace) -> Way:
     )
 
 
-def _one_size(arguments: argparse.Namespace) -> int:
+def _one_size(arguments: Arguments) -> int:
     if arguments.bytes is None or len(arguments.bytes) != 1:
         raise InvalidInput("expected the size of a message", field="bytes")
     size: int = arguments.bytes[0]
     return size
 
 
-def _calibrate(arguments: argparse.Namespace, output: Output) -> int:
+def _calibrate(arguments: Arguments, output: Output) -> int:
     from app.console.running import ticking_line
     from app.verbs.mover import show
     from measuring.moving import calibrate
@@ -124,7 +126,7 @@ def _calibrate(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _exchange(arguments: argparse.Namespace, output: Output) -> int:
+def _exchange(arguments: Arguments, output: Output) -> int:
     import tempfile
     from pathlib import Path
 
@@ -160,7 +162,7 @@ def _exchange(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _heat(arguments: argparse.Namespace, output: Output) -> int:
+def _heat(arguments: Arguments, output: Output) -> int:
     from pathlib import Path
 
     from app.console.running import ticking_line

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from typing import TYPE_CHECKING
 
-from app.console.argument_parts import Parser, add_owner
+from app.console.argument_parts import add_owner
+from app.ui.grammar import Arguments, Command
 from domain.errors import InvalidInput, NotFound, NotReady
 
 if TYPE_CHECKING:
@@ -20,18 +20,19 @@ _HAS_BROWSER = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")  # else a browser in th
 _ANSWERS_S = 2.0
 
 
-def add_arguments(parser: Parser) -> None:
+def add_arguments(command: Command) -> None:
     """Add what is opened, and where the service is."""
-    parser.add_argument(
-        "what", metavar="WHAT", nargs="?", help="a profile's name, or an ID (default the workbench)"
+    command.argument(
+        "what",
+        metavar="WHAT",
+        is_optional=True,
+        help="a profile's name, or an ID (default the workbench)",
     )
-    parser.add_argument(
-        "--address", metavar="URL", help="of the service (SLUICE_PORT here, or 8080)"
-    )
-    add_owner(parser)
+    command.option("--address", metavar="URL", help="of the service (SLUICE_PORT here, or 8080)")
+    add_owner(command)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Open a page in the browser where there is one, and print its address."""
     import os
     import sys

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from app.console.argument_parts import condition
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.optimize import OptimizeIn
@@ -39,36 +39,32 @@ _OF_MODELS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument(
+    command.argument(
         "sources",
-        nargs="+",
+        takes_several=True,
         metavar="SOURCE",
         help="file, own transfers too, - or profile; or several files of one path, as its "
         "latencies and bandwidths",
     )
-    add_words(parser, [word for word in WORDS if word.place[0] in _FIRST])
-    parser.add_argument(
+    add_words(command, [word for word in WORDS if word.place[0] in _FIRST])
+    command.option(
         "--transfers", metavar="FILE", help="own transfers of this message, which decide"
     )
-    parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
-    parser.add_argument(
-        "--sensitivities",
-        action="store_true",
-        help="say how the latency moves with the costs of each stage",
-    )
-    add_words(parser, [word for word in WORDS if word.place[0] not in _FIRST])
-    parser.add_argument(
+    command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
+    command.flag("--sensitivities", help="say how the latency moves with the costs of each stage")
+    add_words(command, [word for word in WORDS if word.place[0] not in _FIRST])
+    command.option(
         "--where",
-        type=condition,
-        action="append",
+        read=condition,
+        is_repeated=True,
         metavar="NAME=VALUE",
         help="of a file of several conditions: those rows, as connections=1; may be repeated",
     )
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Solve one question, print its answer, and return the exit code."""
     from app.console.commands import INTERRUPTED, is_stored, opened_store
     from app.console.files import check_timeline_file, costs_of, read_sources
@@ -100,7 +96,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return INTERRUPTED if is_interrupted else 0
 
 
-def asked_of(arguments: argparse.Namespace, source: Source, settings: Settings) -> OptimizeIn:
+def asked_of(arguments: Arguments, source: Source, settings: Settings) -> OptimizeIn:
     """Return the request of a source and of the options, which win. Raises InvalidInput."""
     from app.console.files import TraceSource, body_of, merged, test_in_names
     from app.schemas.base import dump_json, parse_json
@@ -116,7 +112,7 @@ def asked_of(arguments: argparse.Namespace, source: Source, settings: Settings) 
     return parse_json(OptimizeIn, dump_json(body))
 
 
-def _options_of(arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+def _options_of(arguments: Arguments, settings: Settings) -> dict[str, Any]:
     from app.console.files import read_trace
 
     options = body_of_options(WORDS, arguments)
@@ -158,7 +154,7 @@ def _answer(
         return prepared.keep(unit, ran.result).document, ran.is_interrupted
 
 
-def _show_answer(answer: OptimizeOut, arguments: argparse.Namespace, output: Output) -> None:
+def _show_answer(answer: OptimizeOut, arguments: Arguments, output: Output) -> None:
     """Print what a person reads of an answer, and draw it into the file that is named."""
     from app.console.files import write_timeline
     from app.text.units import printable
@@ -195,7 +191,7 @@ def _own_transfers(source: Source) -> str | None:
     return source.content.decode("utf-8", errors="replace")
 
 
-def _decide(text: str, arguments: argparse.Namespace, output: Output) -> int:
+def _decide(text: str, arguments: Arguments, output: Output) -> int:
     """Decide by the transfers in this text, and print that. Raises InconsistentInput for what is
     asked of models.
     """

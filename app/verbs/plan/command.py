@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.plan import MeasurementPlanIn
@@ -17,14 +17,16 @@ WORDS = words_of(MeasurementPlanIn)
 _BEGINS_WITH = {"min_message_bytes": 64, "max_message_bytes": 2**20}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
     files = next(word for word in WORDS if word.name == "measurements")
-    parser.add_argument("sources", metavar=files.metavar, nargs="*", help=files.help)
-    add_words(parser, WORDS)
+    command.argument(
+        "sources", metavar=files.metavar, takes_several=True, is_optional=True, help=files.help
+    )
+    add_words(command, WORDS)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Print which message sizes to measure next, or that enough is known."""
     from app.console.files import STANDARD_INPUT, read_trace
     from app.console.fit import files_of

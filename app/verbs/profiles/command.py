@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.console.argument_parts import Parser, add, add_listed, whole
+from app.text.units import parse_whole
+from app.ui.grammar import Arguments, Group
 from domain.errors import Conflict, InvalidInput, NotFound
 from domain.profile import ProfileReference, check_profile_name
 
@@ -25,41 +25,38 @@ _PAGE = 200
 _DIGEST_LENGTH = 64
 
 
-def add_arguments(parser: Parser) -> None:
+def add_verbs(command: Group) -> None:
     """Add the verbs."""
-    verbs = add_listed(parser)
-    add(verbs, "list", "list all profiles", "--json")
-    show = add(verbs, "show", "show a profile's stages", "myrinet-gam")
-    show.add_argument("profile", metavar="PROFILE", help="name or name@revision")
-    save = add(
-        verbs,
+    command.add("list", "list all profiles", "--json", is_default=True)
+    show = command.add("show", "show a profile's stages", "myrinet-gam")
+    show.argument("profile", metavar="PROFILE", help="name or name@revision")
+    save = command.add(
         "save",
         "store a pipeline, or the fit of a trace, as a profile's revision",
         "staging examples/kv-staging.json",
     )
-    save.add_argument("profile", metavar="PROFILE")
-    save.add_argument("source", metavar="SOURCE", help="pipeline JSON, CSV, or -")
-    revisions = add(verbs, "revisions", "list a profile's revisions", "myrinet-gam")
-    revisions.add_argument("profile", metavar="PROFILE")
-    use = add(verbs, "use", "make a revision the current one", "myrinet-gam 1")
-    use.add_argument("profile", metavar="PROFILE")
-    use.add_argument("revision", type=whole, metavar="REVISION")
-    tables = add(verbs, "tables", "list a profile's compiled tables", "myrinet-gam")
-    tables.add_argument("profile", metavar="PROFILE", help="name or name@revision")
-    activate = add(
-        verbs,
+    save.argument("profile", metavar="PROFILE")
+    save.argument("source", metavar="SOURCE", help="pipeline JSON, CSV, or -")
+    revisions = command.add("revisions", "list a profile's revisions", "myrinet-gam")
+    revisions.argument("profile", metavar="PROFILE")
+    use = command.add("use", "make a revision the current one", "myrinet-gam 1")
+    use.argument("profile", metavar="PROFILE")
+    use.argument("revision", read=parse_whole, metavar="REVISION")
+    tables = command.add("tables", "list a profile's compiled tables", "myrinet-gam")
+    tables.argument("profile", metavar="PROFILE", help="name or name@revision")
+    activate = command.add(
         "activate",
         "have lookups answer from a compiled table, or again",
         "myrinet-gam 0123abcd",
     )
-    activate.add_argument("profile", metavar="PROFILE", help="name or name@revision")
-    activate.add_argument("digest", metavar="DIGEST", help="of the table; its first 8 or more")
-    delete = add(verbs, "delete", "delete a profile and its revisions", "staging --yes")
-    delete.add_argument("profile", metavar="PROFILE")
-    delete.add_argument("--yes", action="store_true", help="without asking")
+    activate.argument("profile", metavar="PROFILE", help="name or name@revision")
+    activate.argument("digest", metavar="DIGEST", help="of the table; its first 8 or more")
+    delete = command.add("delete", "delete a profile and its revisions", "staging --yes")
+    delete.argument("profile", metavar="PROFILE")
+    delete.flag("--yes", help="without asking")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Carry out the verb."""
     from app.console.commands import opened_store
     from app.console.files import read_source
@@ -79,7 +76,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _list(store: Store, arguments: Arguments, output: Output) -> None:
     from app.console.stored import emit
     from app.questions.profiles import ProfilePage, list_profiles
     from app.verbs.profiles.answer import profiles_out
@@ -94,7 +91,7 @@ def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     emit(listed, output, [listing(listed)])
 
 
-def _show_one(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _show_one(store: Store, arguments: Arguments, output: Output) -> None:
     from app.console.stored import emit
     from app.questions.profiles import get_profile, get_revision
     from app.questions.source import Stored
@@ -120,7 +117,7 @@ def _show(profile: HardwareProfile, output: Output) -> None:
     emit(shown, output, parts(profile.name, shown))
 
 
-def _revisions(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _revisions(store: Store, arguments: Arguments, output: Output) -> None:
     from app.console.stored import emit
     from app.questions.profiles import list_revisions
     from app.questions.source import Stored
@@ -132,7 +129,7 @@ def _revisions(store: Store, arguments: argparse.Namespace, output: Output) -> N
     emit(listed, output, [revisions(listed)])
 
 
-def _use(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _use(store: Store, arguments: Arguments, output: Output) -> None:
     from app.questions.profiles import set_current
 
     if arguments.revision < 1:
@@ -140,7 +137,7 @@ def _use(store: Store, arguments: argparse.Namespace, output: Output) -> None:
     _show(set_current(store, arguments.profile, arguments.revision), output)
 
 
-def _tables(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _tables(store: Store, arguments: Arguments, output: Output) -> None:
     from app.console.stored import emit
     from app.questions.tables import TablePage
     from app.schemas.table import tables_out
@@ -154,7 +151,7 @@ def _tables(store: Store, arguments: argparse.Namespace, output: Output) -> None
     emit(listed, output, tables(listed))
 
 
-def _activate(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _activate(store: Store, arguments: Arguments, output: Output) -> None:
     from app.questions.tables import activate_table
     from app.schemas.base import notices_out
     from app.schemas.table import activated
@@ -212,7 +209,7 @@ def _ask_to_delete(name: str) -> None:
         raise InvalidInput("not deleted", field="yes")
 
 
-def _delete(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+def _delete(store: Store, arguments: Arguments, output: Output) -> None:
     from app.questions.profiles import delete_profile
 
     delete_profile(store, arguments.profile)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from domain.errors import InconsistentInput, InvalidInput
 
 if TYPE_CHECKING:
@@ -18,22 +18,18 @@ _ALL = "all"
 _FIELD, _NOUN = "output", "the report"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the paper, and what of it."""
-    parser.add_argument(
-        "paper",
-        metavar="PAPER",
-        help="wang98, yocum97, strumpen94, culler96, karamcheti94 or all",
+    command.argument(
+        "paper", metavar="PAPER", help="wang98, yocum97, strumpen94, culler96, karamcheti94 or all"
     )
-    parser.add_argument("--only", metavar="ITEM", help="one table or figure")
-    parser.add_argument(
-        "--measure", action="store_true", help="measure strumpen94's figures on this machine"
-    )
-    parser.add_argument("--between", metavar="PLACE", help="there: namespaces, as a/b/10.0.0.2")
-    parser.add_argument("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
+    command.option("--only", metavar="ITEM", help="one table or figure")
+    command.flag("--measure", help="measure strumpen94's figures on this machine")
+    command.option("--between", metavar="PLACE", help="there: namespaces, as a/b/10.0.0.2")
+    command.option("--output", metavar="DIR", help="folder for CSV, SVG, HTML and JSON")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Compute everything, then write it; exit with 1 where a number is outside its tolerance."""
     import orjson
 
@@ -63,7 +59,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0 if all(item.ok for _, items in computed for item in items) else OUTSIDE
 
 
-def _measured(arguments: argparse.Namespace) -> tuple[ItemSpec, ...]:
+def _measured(arguments: Arguments) -> tuple[ItemSpec, ...]:
     """What is measured here in place of computed; nothing where that is not asked for."""
     if not arguments.measure:
         if arguments.between is not None:

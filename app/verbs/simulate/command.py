@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 from app.text.units import parse_size_or_whole
-from app.ui.options import add_option, add_words, body_of_options
+from app.ui.grammar import Arguments, Command
+from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.simulate import SimulateIn
 from domain.errors import InconsistentInput, InvalidInput
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 OVERLAP = words_of(SimulateIn, ("fit_options",))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    add_words(parser, words_of(SimulateIn, ("message_bytes",)))
-    add_option(parser, "--repeat", parse_size_or_whole, "SIZE", "cut it by this size, or whole")
-    add_words(parser, words_of(SimulateIn, ("fragment_bytes", "fit_options")))
-    parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
+    command.argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(command, words_of(SimulateIn, ("message_bytes",)))
+    command.option(
+        "--repeat", read=parse_size_or_whole, metavar="SIZE", help="cut it by this size, or whole"
+    )
+    add_words(command, words_of(SimulateIn, ("fragment_bytes", "fit_options")))
+    command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Run a cut that is given, print what it takes, and draw it where that is asked for."""
     from app.console.commands import store_for
     from app.console.files import check_timeline_file, costs_of, read_source, request_of
@@ -49,7 +51,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return 0
 
 
-def _given_cut(arguments: argparse.Namespace, asked: SimulateIn, stages: int) -> Cut:
+def _given_cut(arguments: Arguments, asked: SimulateIn, stages: int) -> Cut:
     """Return the cut of the options, or else of the request. Raises InvalidInput."""
     from app.questions.simulate import Cut
     from app.verbs.simulate.request import cut_of

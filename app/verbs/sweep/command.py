@@ -5,10 +5,10 @@ No service runs programs: who asks a server to run one has found a hole.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words
 from contract.constraints import ConstraintsIn
 from contract.declare import words_of
@@ -24,49 +24,51 @@ SMALLEST = tuple(
 REFUSED = 3  # the exit code where the program cannot use the size in use
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the program, its message, and how its time is read."""
-    from app.console.argument_parts import add_seed, number, whole
+    from app.console.argument_parts import add_seed
     from app.console.transfer_arguments import words_of_message
+    from app.text.units import parse_whole
+    from domain.units import parse_number
 
-    parser.add_argument(
-        "program", nargs="*", metavar="PROGRAM", help="behind --, with {bytes} for the size"
+    command.argument(
+        "program",
+        takes_several=True,
+        is_optional=True,
+        metavar="PROGRAM",
+        help="behind --, with {bytes} for the size",
     )
-    add_words(parser, words_of_message("the message that it moves"))
-    parser.add_argument(
+    add_words(command, words_of_message("the message that it moves"))
+    command.option(
         "--env",
-        action="append",
-        default=[],
+        is_repeated=True,
+        rest=[],
         metavar="NAME=VALUE",
         help="a variable of its environment, as PART={bytes}; may be repeated",
     )
-    parser.add_argument(
-        "--before", metavar="COMMAND", help="run before each run, untimed, as rm -f out"
-    )
-    parser.add_argument(
+    command.option("--before", metavar="COMMAND", help="run before each run, untimed, as rm -f out")
+    command.option(
         "--time",
-        default="wall",
+        rest="wall",
         metavar="HOW",
         help="wall (default), last: the last number printed, or a regular expression with a group",
     )
-    parser.add_argument("--unit", metavar="UNIT", help="of a number that has none beside it, as ms")
-    parser.add_argument("--rate", action="store_true", help="the number is a rate, as 3.1 GB/s")
-    add_words(parser, SMALLEST)
-    parser.add_argument(
-        "--max-runs", type=whole, default=40, metavar="COUNT", help="6 to 1000 (40)"
+    command.option("--unit", metavar="UNIT", help="of a number that has none beside it, as ms")
+    command.flag("--rate", help="the number is a rate, as 3.1 GB/s")
+    add_words(command, SMALLEST)
+    command.option("--max-runs", read=parse_whole, rest=40, metavar="COUNT", help="6 to 1000 (40)")
+    command.option(
+        "--time-limit", read=parse_number, rest=120.0, metavar="SECONDS", help="of all runs (120)"
     )
-    parser.add_argument(
-        "--time-limit", type=number, default=120.0, metavar="SECONDS", help="of all runs (120)"
-    )
-    add_seed(parser)
-    parser.add_argument("--quiet", action="store_true", help="say nothing while it runs")
-    parser.add_argument("--out", metavar="FILE", help="for every run (own.csv)")
-    parser.add_argument(
-        "--continue", dest="continued", metavar="FILE", help="go on from the runs of this file"
+    add_seed(command)
+    command.flag("--quiet", help="say nothing while it runs")
+    command.option("--out", metavar="FILE", help="for every run (own.csv)")
+    command.option(
+        "--continue", name="continued", metavar="FILE", help="go on from the runs of this file"
     )
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Run the program at the sizes that the race asks for, keep every run, and say what to set."""
     from app.console.running import ended_by_signals
 
@@ -74,7 +76,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return _run(arguments, output)
 
 
-def _run(arguments: argparse.Namespace, output: Output) -> int:
+def _run(arguments: Arguments, output: Output) -> int:
     from analysis.size_race import SizeRace
     from app.console.commands import INTERRUPTED
     from app.console.own_transfers import show_decided

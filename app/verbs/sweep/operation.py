@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import shlex
@@ -17,6 +16,7 @@ from app.console.racing import first_words
 from app.console.running import erased_line
 from app.console.transfers import current_of
 from app.text.units import format_time, printable
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput, SluiceError, UnitMismatch
 from domain.own_transfers import (
@@ -58,7 +58,7 @@ class Asked:
 # --- what is refused before a run -----------------------------------------------------------------
 
 
-def asked_of(arguments: argparse.Namespace) -> Asked:
+def asked_of(arguments: Arguments) -> Asked:
     """Read the options and the earlier runs. Raises InvalidInput, InconsistentInput, CannotRun."""
     from analysis.size_race import RacePlan
 
@@ -134,7 +134,7 @@ def _check_kept(target: str, continued: str | None) -> None:
         )
 
 
-def _earlier(arguments: argparse.Namespace) -> tuple[OwnTransfers | None, dict[str, str]]:
+def _earlier(arguments: Arguments) -> tuple[OwnTransfers | None, dict[str, str]]:
     """The runs of --continue, and what the first lines of their file say."""
     from fitting.own_transfers import read_own_file
 
@@ -161,7 +161,7 @@ def _earlier(arguments: argparse.Namespace) -> tuple[OwnTransfers | None, dict[s
 
 
 def _current(
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     transfers: OwnTransfers | None,
     facts: dict[str, str],
     message_bytes: int,
@@ -197,7 +197,7 @@ def _check_room(transfers: OwnTransfers, plan: RacePlan) -> None:
         )
 
 
-def _time_words(arguments: argparse.Namespace) -> str:
+def _time_words(arguments: Arguments) -> str:
     """The options by which a time is read, and what is run before it."""
     words = ["--time", arguments.time] if arguments.time != "wall" else ["wall"]
     words += ["--unit", arguments.unit] if arguments.unit else []

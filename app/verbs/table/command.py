@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.ui.options import add_option, add_words, body_of_options
+from app.ui.grammar import Arguments, Command
+from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.hide import HIDDEN_BEHIND, HideIn
 from contract.source import SOURCE_FIELDS, SourceIn
@@ -30,26 +30,20 @@ BEHIND = words_of(HideIn, HIDDEN_BEHIND)
 _FIELD = "output"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    add_words(parser, WORDS)
-    parser.add_argument(
-        "--output", metavar="FILE", help="write the table file; .json: its JSON twin"
+    command.argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(command, WORDS)
+    command.option("--output", metavar="FILE", help="write the table file; .json: its JSON twin")
+    command.flag("--accept-missed", help="exit with 0, not 7, where the tolerance is missed")
+    command.flag("--hidden", help="for messages behind a --calculation, as in hide")
+    command.option(
+        "--calculation-per-byte", read=parse_number, metavar="US", help="and for each byte, in µs"
     )
-    parser.add_argument(
-        "--accept-missed",
-        action="store_true",
-        help="exit with 0, not 7, where the tolerance is missed",
-    )
-    parser.add_argument(
-        "--hidden", action="store_true", help="for messages behind a --calculation, as in hide"
-    )
-    add_option(parser, "--calculation-per-byte", parse_number, "US", "and for each byte, in µs")
-    add_words(parser, BEHIND)
+    add_words(command, BEHIND)
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Compile, store where the source is a profile, write where a file is named, and report."""
     from app.console.commands import INTERRUPTED, store_for
     from app.console.files import check_target, read_source, write_whole
@@ -93,7 +87,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return MISSED
 
 
-def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Question]:
+def _asked(arguments: Arguments, source: Source) -> tuple[TableScope, Question]:
     """Return the table's scope, and the question that finds or fits its model."""
     from app.console.files import body_of, costs_of, merged
     from app.schemas.base import dump_json, parse_json
@@ -119,7 +113,7 @@ def _limits(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _question_of(
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     scope: TableScope,
     question: Question,
     settings: Settings,
@@ -140,7 +134,7 @@ def _question_of(
     return replace(asked, behind=_behind(arguments, prepared.problem))
 
 
-def _behind(arguments: argparse.Namespace, problem: AnyProblem) -> HiddenBehind | None:
+def _behind(arguments: Arguments, problem: AnyProblem) -> HiddenBehind | None:
     """Return what messages are hidden behind; None where they are waited for."""
     from analysis.hiding import Exchange
     from app.schemas.base import dump_json, parse_json

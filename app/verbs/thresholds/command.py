@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.thresholds import ThresholdsIn
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from app.ui.terminal import Output
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("source", metavar="SOURCE", help="file, - or profile")
-    add_words(parser, words_of(ThresholdsIn))
-    parser.add_argument("--plot", metavar="FILE", help="draw the first message into this SVG file")
+    command.argument("source", metavar="SOURCE", help="file, - or profile")
+    add_words(command, words_of(ThresholdsIn))
+    command.option("--plot", metavar="FILE", help="draw the first message into this SVG file")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Price the grid, print the best of each message and of all, and draw the first message."""
     from app.console.commands import INTERRUPTED, store_for
     from app.console.files import check_plot_file, costs_of, read_source, request_of, write_drawing

@@ -5,10 +5,10 @@ No service measures: who asks a server to burn its processors has found a hole.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words
 from contract.compose import ComposeIn
 from contract.declare import words_of
@@ -30,28 +30,27 @@ STORED = tuple(
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the way that is tuned, how it is measured, and what is written."""
     from app.console.transfer_arguments import add_transfers
 
-    parser.add_argument(
+    command.argument(
         "place",
-        nargs="?",
+        is_optional=True,
         choices=list(PATHS),
-        default="tcp-to-file",
+        rest="tcp-to-file",
         metavar="PATH",
         help="tcp-to-file (default): TCP over a link into a synced file; or name each --stage",
     )
-    add_transfers(parser, 80.0)
-    parser.add_argument("--target", metavar="NAME", help="print it for this library, as export has")
-    add_words(parser, (*WRITTEN, *STORED))
-    parser.set_defaults(save_as="tuned")
-    parser.add_argument(
-        "--folder", default=".", metavar="FOLDER", help="of the measurements (default here)"
+    add_transfers(command, 80.0)
+    command.option("--target", metavar="NAME", help="print it for this library, as export has")
+    add_words(command, (*WRITTEN, *STORED), rests={"--save-as": "tuned"})
+    command.option(
+        "--folder", rest=".", metavar="FOLDER", help="of the measurements (default here)"
     )
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Measure, compose, fit, verify, and print what to set. Files are kept as they are measured."""
     from app.console.commands import INTERRUPTED
     from app.console.running import ended_by_signals
@@ -65,7 +64,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             return INTERRUPTED
 
 
-def _run(arguments: argparse.Namespace, output: Output) -> int:
+def _run(arguments: Arguments, output: Output) -> int:
     import time
     from pathlib import Path
 
@@ -134,7 +133,7 @@ def _show(raced: Raced, revision: Revision, output: Output) -> None:
         output.parts(parts(found))
 
 
-def _check_target(arguments: argparse.Namespace) -> None:
+def _check_target(arguments: Arguments) -> None:
     """Check that what is tuned can be written for the target, whose options these are."""
     from app.console.arguments import parse
     from app.registry import VERBS
@@ -155,7 +154,7 @@ def _check_target(arguments: argparse.Namespace) -> None:
 
 
 def write_configuration(
-    arguments: argparse.Namespace, message_bytes: int, advised: int, smallest: int, output: Output
+    arguments: Arguments, message_bytes: int, advised: int, smallest: int, output: Output
 ) -> None:
     """Print the size that was measured, or where the library takes none such, the model's choice
     with a note, in the library's words.
@@ -177,7 +176,7 @@ def write_configuration(
         export(parse([*words, "--min-fragment-bytes", minimum]), output)
 
 
-def _words_of_export(arguments: argparse.Namespace) -> list[str]:
+def _words_of_export(arguments: Arguments) -> list[str]:
     """The words by which `sluice export` writes what is stored for the target."""
     given = (option.partition(":") for option in arguments.option or ())
     options = [word for name, _, value in given for word in ("--option", f"{name}={value}")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from app.console.transfers import (
     started,
 )
 from app.settings import Settings
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.errors import InvalidInput
 from domain.units import format_bytes
@@ -30,7 +30,7 @@ def check_tune(
     stages: Sequence[str],
     message_bytes: int,
     files: Sequence[str],
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     settings: Settings,
 ) -> None:
     """Check all that would be refused once stages were measured, and last that the transfers'
@@ -64,7 +64,7 @@ def measured(
     file: str,
     message_bytes: int,
     among: Sequence[str],
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     output: Output,
 ) -> bool:
     """Measure a stage of several into its file; false where Ctrl-C ended it."""
@@ -77,15 +77,15 @@ def measured(
 
 
 def stage_of(
-    stage: str, message_bytes: int, among: Sequence[str], arguments: argparse.Namespace
-) -> argparse.Namespace:
+    stage: str, message_bytes: int, among: Sequence[str], arguments: Arguments
+) -> Arguments:
     """Return the options by which `sluice measure` measures a stage of several.
 
     A copy of what a GPU has written, or is going to read, finds nothing in the processor's caches.
     """
     step = alignment_of((stage,))
     sizes = {max(1, message_bytes >> power) for power in range(_HALVINGS + 1)}
-    return argparse.Namespace(
+    return Arguments(
         **{
             **vars(arguments),
             "name": stage,

@@ -5,27 +5,28 @@ No service measures: who asks a server to burn its processors has found a hole.
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
+
+from app.ui.grammar import Arguments, Command
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the model, and which transfers to compare it with."""
     from app.console.transfer_arguments import add_transfers
     from app.ui.options import add_words
     from contract.declare import words_of
     from contract.verification import VerificationIn
 
-    parser.add_argument("source", metavar="SOURCE", help="profile or file")
-    add_transfers(parser, 30.0)
-    add_words(parser, words_of(VerificationIn))
-    parser.add_argument("--output", metavar="FILE", help="for every transfer (transfers.csv)")
+    command.argument("source", metavar="SOURCE", help="profile or file")
+    add_transfers(command, 30.0)
+    add_words(command, words_of(VerificationIn))
+    command.option("--output", metavar="FILE", help="for every transfer (transfers.csv)")
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Transfer, compare, keep the verdict with the profile, and print it."""
     from app.console.running import ended_by_signals
 
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         return _run(arguments, output)
 
 
-def _run(arguments: argparse.Namespace, output: Output) -> int:
+def _run(arguments: Arguments, output: Output) -> int:
     from app.console.commands import INTERRUPTED
     from app.console.verdicts import EXIT_CODES, kept_with
     from app.schemas.base import dump_json

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from app.questions.profiles import (
 )
 from app.settings import Settings
 from app.text.units import printable
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.errors import InconsistentInput, InvalidInput
 from domain.profile import ProfileReference
@@ -54,7 +54,7 @@ class Verified:
     is_interrupted: bool
 
 
-def transferred(model: Model, arguments: argparse.Namespace, output: Output) -> Verified:
+def transferred(model: Model, arguments: Arguments, output: Output) -> Verified:
     """Run the transfers, write every run into a file, and return what they say."""
     from measuring.transfers import TransferPlan, Transfers
 
@@ -143,7 +143,7 @@ def model_of(name: str, settings: Settings, output: Output) -> Model:
     return Model(pipeline_of(found.model), None, (), min_bytes)
 
 
-def recorded(model: Model, arguments: argparse.Namespace) -> Verified:
+def recorded(model: Model, arguments: Arguments) -> Verified:
     """Return the verification of transfers in a file. Raises InvalidInput and UnreadableTrace."""
     try:
         text = Path(arguments.transfers).read_text(encoding="utf-8", errors="replace")

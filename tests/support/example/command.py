@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
+from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.curve import CurveIn
 from contract.declare import words_of
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from app.ui.terminal import Output
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
-    parser.add_argument("profile", metavar="PROFILE", help="a stored one")
-    add_words(parser, words_of(CurveIn))
+    command.argument("profile", metavar="PROFILE", help="a stored one")
+    add_words(command, words_of(CurveIn))
 
 
-def run(arguments: argparse.Namespace, output: Output) -> int:
+def run(arguments: Arguments, output: Output) -> int:
     """Compute, print, and return the exit code."""
     from app.console.commands import opened_store
     from app.console.running import counting_line, run_operation

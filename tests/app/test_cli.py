@@ -412,7 +412,7 @@ class TestProfiles:
     def test_the_papers_profiles_are_there_from_the_start(self, printed: Any) -> None:
         code, out, _ = printed("profiles", "list")
         assert code == 0
-        assert re.search(r"^myrinet-gam +1 of 1 +4 +paper", out, re.MULTILINE)
+        assert re.search(r"^myrinet-gam +1 of 1 +4 +published", out, re.MULTILINE)
 
     def test_the_life_of_a_profile(self, printed: Any, tmp_path: Path) -> None:
         def numbers() -> list[tuple[int, bool]]:

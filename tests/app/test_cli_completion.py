@@ -36,8 +36,8 @@ ask() {
 """,
     "zsh": """\
 compdef() { }
-compadd() { print -l -- "${(@P)@[-1]}" }
-_describe() { local all=("${(@P)@[-1]}"); print -l -- "${all[@]%%:*}" }
+compadd() { local name=${@[-1]}; print -l -- ${(P)name} }
+_describe() { local name=$3 each; for each in ${(P)name}; do print -- ${each%%:*}; done }
 _path_files() { echo FILES }
 ask() { local name=$1; shift; words=("$@"); CURRENT=$#; echo "? $name"; _sluice_completion }
 """,

@@ -21,6 +21,8 @@ from domain.errors import InvalidInput
 from domain.solution import Strategy
 from domain.units import format_bytes, parse_bytes, parse_number, parse_share
 
+_DAY_S = 86_400
+
 
 def _places(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
@@ -85,6 +87,7 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "sizes": lambda text: list(parse_sizes(text)),
     "listed_sizes": lambda text: [parse_bytes(part) for part in text.split(",")],
     "number": parse_number,
+    "days": lambda text: _DAY_S * parse_number(text),
     "share": parse_share,
     "whole": parse_whole,
     "names": _names,

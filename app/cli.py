@@ -82,17 +82,6 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
     if verb is not None:
         code: int = verb.module("command").run(arguments, output)
         return code
-    if arguments.command in ("profiles", "answers", "jobs", "keys", "open"):
-        from app.console import profiles
-
-        stored = {
-            "profiles": profiles.profiles,
-            "answers": profiles.answers,
-            "jobs": profiles.jobs,
-            "keys": profiles.keys,
-            "open": profiles.open_page,
-        }
-        return stored[arguments.command](arguments, output)
     if arguments.command == "completion":
         output.out.write_line(completion_of(grammar(), arguments.shell).rstrip("\n"))
         return 0
@@ -112,25 +101,16 @@ def _run(arguments: argparse.Namespace, output: Output) -> int:
         from app.console.commands import engine
 
         return engine(arguments, output)
-    if arguments.command in ("changes", "collect", "backup", "restore"):
+    if arguments.command in ("collect", "backup", "restore"):
         from app import serving
 
         upkeep = {
-            "changes": serving.changes,
             "collect": serving.collect,
             "backup": serving.back_up,
             "restore": serving.restore,
         }
         return upkeep[arguments.command](arguments, output)
-    if arguments.command in ("fit", "compose", "plan"):
-        from app.console import fit
-
-        return {"fit": fit.fit, "compose": fit.compose, "plan": fit.plan}[arguments.command](
-            arguments, output
-        )
-    from app.console import commands
-
-    return commands.optimize(arguments, output)
+    raise AssertionError(f"nothing carries out {arguments.command}")
 
 
 if __name__ == "__main__":

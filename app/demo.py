@@ -20,17 +20,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.console.reports import fit_parts, schedule_parts, stages_table
+from app.console.reports import stages_table
 from app.errors import exit_code
+from app.schemas.answers import read_answer
 from app.schemas.base import dump_json, parse_json, read_output
-from app.schemas.optimize import read_answer
 from app.schemas.stages import asked_pipeline, pipeline_out
 from app.serving import check_access, listen, names_port, prepare_store, server
 from app.settings import CHECKOUT, Settings
+from app.ui.fit_parts import fit_parts
 from app.ui.notices import noted
 from app.ui.parts import Part
 from app.ui.terminal import Output, leave_reader
 from app.verbs.compare.show import grid, notes
+from app.verbs.optimize.show import schedule_parts
 from contract.compare import CompareOut
 from contract.fit import FitOut
 from contract.optimize import OptimizeIn, OptimizeOut

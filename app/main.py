@@ -11,7 +11,7 @@ from typing import TypeAlias
 from fastapi import FastAPI
 
 import solvers
-from app.api import fits, jobs, optimize, profiles, service
+from app.api import service
 from app.api.openapi import publish
 from app.execution.engine import Engine
 from app.http.access import Gate, Guarded
@@ -43,12 +43,7 @@ DESCRIPTION = (
 OpenEngine: TypeAlias = Callable[[Settings], Engine]
 
 _ROUTERS = (
-    optimize.router,
-    fits.router,
-    profiles.router,
     *(module.router for module in modules("routes")),
-    jobs.router,
-    service.keys_router,
     service.router,
 )
 

@@ -18,15 +18,16 @@ class Verb:
     """A folder of app/verbs: its one-line summary and example, its doors, and how a job of it is
     shown. A name of two words has a folder with `_` between them.
 
+    Without an example its command only has verbs below it, as `sluice keys list`.
     `section` is that of the command line, one of SECTIONS; `doing` is the word for a job that runs,
     "" where none is one; `counts` what its steps are, "" where a share is told; `part` the part of
-    the page that it belongs to, `result` the address of a job's result, and `result_words` what is
-    there.
+    the page that it belongs to, `result` the address of a job's result, "" where its page's
+    `result` says it by what was asked, and `result_words` what is there.
     """
 
     name: str
     summary: str
-    example: str
+    example: str = ""
     section: str = "Ask"
     doors: tuple[str, ...] = ("routes", "command", "page")
     doing: str = ""
@@ -44,6 +45,14 @@ VERBS = {
     verb.name: verb
     for verb in (
         Verb(
+            "optimize",
+            summary="find the best cut of one message",
+            example="examples/kv-staging.json --current 512KiB",
+            doing="Solving",
+            part="Workbench",
+            result_words="See the answer",
+        ),
+        Verb(
             "compare",
             summary="compare strategies on messages of several sizes",
             example="examples/kv-staging.json --bytes 1MiB 16MiB",
@@ -53,13 +62,33 @@ VERBS = {
             part="Workbench",
         ),
         Verb(
+            "fit",
+            summary="estimate each stage's overhead and per-byte cost from a trace",
+            example="examples/local-path-direct.csv --save-as local-path",
+            section="Measure",
+        ),
+        Verb(
+            "compose",
+            summary="make a pipeline of stages that were measured each by itself",
+            example="--stage copy=copy.csv --stage wire=wire.csv --save-as path",
+            section="Measure",
+        ),
+        Verb(
+            "plan",
+            summary="say which message sizes to measure next, from outside",
+            example="osu-latency.txt --min-message 64 --max-message 1MiB",
+            section="Measure",
+            doors=("routes", "command"),
+        ),
+        Verb(
             "table",
             summary="compile a schedule for every message size of a range",
             example="examples/kv-staging.json --max-message 16MiB --output staging.slt",
             section="Use",
-            doors=("routes", "command"),
             doing="Compiling",
             part="Profiles",
+            result="",
+            result_words="See the table",
         ),
         Verb(
             "fleet",
@@ -73,10 +102,11 @@ VERBS = {
             summary="write a pipeline as a library's configuration",
             example="examples/kv-staging.json --target ucx --output sluice-ucx.conf",
             section="Use",
-            doors=("routes", "command"),
             doing="Choosing sizes",
             counts="messages",
             part="Profiles",
+            result="",
+            result_words="See the text",
         ),
         Verb(
             "apply",
@@ -137,6 +167,12 @@ VERBS = {
             example="eager.out rendezvous.out --current 256KiB",
         ),
         Verb(
+            "answers",
+            summary="stored answers to optimize",
+            section="Stored",
+            part="Answers",
+        ),
+        Verb(
             "measure",
             summary="measure a stage, or the signature of a transport, here",
             example="memcpy --bytes 4KiB..1MiB --save-as copy",
@@ -192,6 +228,37 @@ VERBS = {
             section="model",
             doors=("command",),
         ),
+        Verb(
+            "open",
+            summary="open the page, or that of a profile, an answer, a job or a fit",
+            example="myrinet-gam",
+            section="Use",
+            doors=("command",),
+        ),
+        Verb(
+            "profiles",
+            summary="hardware profiles in the database",
+            section="Stored",
+            part="Profiles",
+        ),
+        Verb(
+            "jobs",
+            summary="durable jobs of the service on this database",
+            section="Serve",
+        ),
+        Verb(
+            "keys",
+            summary="keys by which programs and browsers say who they are",
+            section="Serve",
+            doors=("routes", "command"),
+        ),
+        Verb(
+            "changes",
+            summary="show who changed what, the newest first",
+            example="staging --limit 20",
+            section="Serve",
+            doors=("routes", "command"),
+        ),
     )
 }
 
@@ -199,11 +266,11 @@ VERBS = {
 # The command line's sections, and in each the commands that have no folder yet.
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "Ask": ("optimize",),
-        "Measure": ("fit", "compose", "plan"),
-        "Use": ("open",),
-        "Stored": ("profiles", "answers"),
-        "Serve": ("serve", "jobs", "keys", "changes", "demo"),
+        "Ask": (),
+        "Measure": (),
+        "Use": (),
+        "Stored": (),
+        "Serve": ("serve", "demo"),
         "model": (),
         "admin": ("work", "engine", "collect", "backup", "restore", "completion"),
     }

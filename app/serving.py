@@ -27,7 +27,6 @@ from app.console.running import ticking_line
 from app.execution.processes import keep_freed_memory
 from app.settings import KEEP_ALL, KEPT_KINDS, Settings, check_own_folder, keeps_of
 from app.telemetry import logging_as, open_tracing
-from app.ui.parts import Column, Grid
 from app.ui.terminal import Output
 from domain.errors import Conflict, InvalidInput, NotReady
 
@@ -479,39 +478,6 @@ def _runner_settings(settings: Settings, arguments: argparse.Namespace) -> Setti
 
 
 # --- upkeep of the database -----------------------------------------------------------------------
-
-
-def changes(arguments: argparse.Namespace, output: Output) -> int:
-    """Show who changed what."""
-    from app.console.commands import opened_store
-    from app.questions.keys import check_owner, list_changes
-    from app.schemas.base import dump_json
-    from app.schemas.changes import changes_out
-    from app.schemas.queries import MAX_PAGE_SIZE
-
-    owner, limit = check_owner(arguments.owner), arguments.limit
-    if not 1 <= limit <= MAX_PAGE_SIZE:
-        raise InvalidInput(f"expected 1 <= limit <= {MAX_PAGE_SIZE}", field="limit")
-    with opened_store(checked_settings()) as store:
-        page = list_changes(store.of(owner), subject=arguments.subject, limit=limit)
-    shown = changes_out(page)
-    if output.wants_json:
-        output.document(dump_json(shown))
-        return 0
-    names = ("when", "who", "what", "of", "before", "after")
-    rows = tuple(
-        (
-            one.created_at[:16].replace("T", " "),
-            one.made_by or "anybody",
-            one.action,
-            one.subject,
-            one.before or "",
-            one.after or "",
-        )
-        for one in shown.items
-    )
-    output.parts([Grid(tuple(Column(name, is_number=False) for name in names), rows)])
-    return 0
 
 
 def collect(arguments: argparse.Namespace, output: Output) -> int:

@@ -1,11 +1,14 @@
-/* Clients that optimise, each another message at each request, on one thread.
+/* Clients that post to a path, each another question at each request, on one thread.
  *
- *     overload PORT CLIENTS SECONDS RETRY_S BODY_FILE
+ *     overload PORT CLIENTS SECONDS PATH BODY_FILE again RETRY_S
+ *     overload PORT CLIENTS SECONDS PATH BODY_FILE rest REST_S
  *
  * BODY_FILE holds a JSON body whose "NNNNNNNN" is replaced by a number of eight digits that nobody
- * has asked before. A client that is refused asks again after what Retry-After says, or, where
- * RETRY_S is above 0, after so many seconds: all of them in step. Each line of the output is an
- * answer: its status, its time in ms from the first byte sent, and when it came in ms.
+ * has asked before. `again`: a client asks without a pause; one that is refused asks again after
+ * what Retry-After says, or, where RETRY_S is above 0, after so many seconds: all of them in step.
+ * `rest`: a client rests after each answer, for REST_S, half as long or up to half as long again.
+ * Each line of the output is an answer: its status, its time in ms from the first byte sent, and
+ * when it came in ms.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -46,15 +49,15 @@ static size_t request_bytes;
 static char *number_at;
 static uint32_t number = 20000000;
 
-static void read_body(const char *path) {
+static void read_body(const char *path, const char *to) {
     static char body[REQUEST_BYTES - 512];
     FILE *file = fopen(path, "r");
     if (!file) fail(path);
     size_t length = fread(body, 1, sizeof body - 1, file);
     fclose(file);
     request_bytes = (size_t)snprintf(request, sizeof request,
-        "POST /optimize HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
-        "Content-Length: %zu\r\n\r\n%s", length, body);
+        "POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+        "Content-Length: %zu\r\n\r\n%s", to, length, body);
     number_at = strstr(request, "NNNNNNNN");
     if (!number_at) fail("the body has no NNNNNNNN");
 }
@@ -98,13 +101,14 @@ static int is_whole(struct client *one) {
 }
 
 int main(int count, char **words) {
-    if (count != 6) return fprintf(stderr, "PORT CLIENTS SECONDS RETRY_S BODY_FILE\n"), 2;
+    if (count != 8) return fprintf(stderr, "PORT CLIENTS SECONDS PATH BODY_FILE again|rest S\n"), 2;
     int port = atoi(words[1]), clients = atoi(words[2]), events = epoll_create1(0);
-    double retry_s = atof(words[4]);
+    int rests = !strcmp(words[6], "rest");
+    double retry_s = rests ? 0 : atof(words[7]), rest_s = rests ? atof(words[7]) : 0;
     struct client *all = calloc((size_t)clients, sizeof *all);
     if (!all) fail("calloc");
     number += (uint32_t)(now_ns() / 1000 % 60000000);
-    read_body(words[5]);
+    read_body(words[5], words[4]);
     for (int place = 0; place < clients; place++) connect_to(&all[place], port, events, (uint32_t)place);
     uint64_t begun_ns = now_ns(), end_ns = begun_ns + (uint64_t)(atof(words[3]) * 1e9);
     /* Times to try again are whole seconds: clients that begin together would come back together. */
@@ -127,8 +131,8 @@ int main(int count, char **words) {
                 int status = atoi(one->answer + 9);
                 printf("%d %.3f %.3f\n", status, (double)(came_ns - one->begun_ns) / 1e6,
                        (double)(came_ns - begun_ns) / 1e6);
-                double pause_s = 0;
-                if (status == 503) pause_s = retry_s > 0 ? retry_s : header(one, "\nretry-after:", 1);
+                double pause_s = rest_s * (0.5 + (double)rand() / RAND_MAX);
+                if (status == 503 && !rests) pause_s = retry_s > 0 ? retry_s : header(one, "\nretry-after:", 1);
                 one->is_waiting = 1;
                 one->due_ns = came_ns + (uint64_t)(pause_s * 1e9);
                 is_closed = strcasestr(one->answer, "\nconnection: close") != NULL;

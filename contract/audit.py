@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan, nan
 from typing import Annotated, Literal, TypeAlias
 
-from .declare import Output, asked, output, rule, sent
+from .declare import Output, asked, echoed, output, rule, sent
 from .limits import DEFAULT_AUDIT_LIMIT_S, MAX_ALLOWED_REGRET, MAX_AUDIT_LIMIT_S
 from .notices import NoticeOut
 from .pipeline import AggregateOut, PipelineOut
@@ -216,8 +216,8 @@ class AuditOut(Output):
     profile: ProfileRevisionOut | None = sent(
         "the revision of the profile that holds these costs; null where none does"
     )
-    min_message_bytes: int = sent("the smallest message, bytes")
-    max_message_bytes: int = sent("the largest message, bytes")
+    min_message_bytes: int = echoed("the smallest message, bytes")
+    max_message_bytes: int = echoed("the largest message, bytes")
     workload: AuditWorkloadOut = sent("what the means are over")
     worst_of: int = sent("how many message sizes each worst regret was looked for among")
     objective: Objective = sent("what is held against the limit, and advised for")
@@ -233,7 +233,7 @@ class AuditOut(Output):
     schedules_at_most: float | None = sent(
         "how much less any schedules take in the mean at most, a share; null: without a bound"
     )
-    max_regret: float | None = sent("the regret that is allowed, a share; null: no limit")
+    max_regret: float | None = echoed("the regret that is allowed, a share; null: no limit")
     over: Reference = sent("what the regret is of where the limit is to be kept")
     verdict: Verdict | None = sent(
         "within, the limit is kept even over the bound; above, it is not even over the best found; "
@@ -249,7 +249,7 @@ class AuditOut(Output):
         "the same of `best_repeats` over any schedules at most, a share; null: without a bound",
         default=None,
     )
-    in_draws: float | None = sent(
+    in_draws: float | None = echoed(
         "the share of draws in which the limit is to be kept; null: in none", default=None
     )
     uncertainty: SettingsInDrawsOut | None = sent(

@@ -1,10 +1,8 @@
-"""POST /compare: messages and strategies in, what each gives out; and the answer of
-GET /optimizations/{id}/explanation: why a stored answer takes so long.
-"""
+"""POST /compare: messages and strategies in, what each gives out."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 from .constraints import ConstraintsIn
 from .declare import Output, asked, output, rule, sent
@@ -24,7 +22,6 @@ Messages = Annotated[list[Bytes], rule(min_length=1, max_length=MAX_COMPARED, fa
 Strategies = Annotated[
     list[Strategy], rule(min_length=1, max_length=NUM_STRATEGIES, fail_fast=True)
 ]
-Cost: TypeAlias = Literal["overhead", "per_byte"]
 
 
 class CompareIn(SourceIn):
@@ -164,48 +161,3 @@ AnyCompareOut: TypeAlias = VerifiedCompareOut | CompareOut
 
 
 # --- GET /optimizations/{id}/explanation ----------------------------------------------------------
-
-
-@output
-class PathShareOut(Output):
-    """What one stage contributes to the critical path; µs. `share` is of the time in stages.
-
-    `is_binding`: more than one of its fragments is on the path, so that it holds the message up.
-    """
-
-    stage: int = sent("the stage by its place, from 0")
-    name: str = sent("its name")
-    fragments: int = sent("how many of its fragments are on the path")
-    overhead_us: float = sent("what they take per fragment, in all, µs")
-    bytes_us: float = sent("what they take for their bytes, in all, µs")
-    share: float = sent("both, as a share of the time in stages")
-    is_binding: bool = sent("whether more than one of its fragments is on the path")
-
-
-@output
-class SavingOut(Output):
-    """What one cost of one stage, made cheaper, would take off the latency; µs.
-
-    `same_cut_us`: with the schedule as it is. `best_cut_us`: with the best schedule of the cheaper
-    pipeline, null where it was not solved.
-    """
-
-    stage: int = sent("the stage by its place, from 0")
-    name: str = sent("its name")
-    cost: Cost = sent("which of its costs is cheaper: that per fragment, or per byte")
-    same_cut_us: float = sent("what that saves with the schedule as it is, µs")
-    best_cut_us: float | None = sent(
-        "what that saves with the best schedule of the cheaper pipeline, µs; null: not solved"
-    )
-
-
-@output
-class ExplanationOut(Output):
-    """Why an answer takes as long as it does, and what would make it faster."""
-
-    id: str = sent("the stored answer that is explained")
-    latency_us: float = sent("its latency, µs")
-    delay_us: float = sent("the constant delay in it, which occupies no stage, µs")
-    path: tuple[PathShareOut, ...] = sent("what each stage contributes to the critical path")
-    cheaper_by: float = sent("by which share a cost is made cheaper in `savings`")
-    savings: tuple[SavingOut, ...] = sent("what each cost of each stage, made cheaper, would save")

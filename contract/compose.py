@@ -6,7 +6,15 @@ from typing import Annotated, Literal, TypeAlias
 
 from .declare import Input, asked, rule
 from .fit_options import (
+    EXCLUDED_HELP,
+    EXCLUDED_MEANS,
+    MAX_RANGES_HELP,
+    MAX_RANGES_MEANS,
+    METHOD_HELP,
+    METHOD_MEANS,
+    METHODS,
     RUN_MEANS,
+    SHAPES,
     TEST_MEANS,
     WHERE_MEANS,
     Columns,
@@ -38,6 +46,7 @@ class ComposedStageIn(Input):
         help="a stage and the files that time it; repeated, in the order of the pipeline",
         option="--stage",
         metavar="NAME=FILE[,FILE]",
+        is_repeated=True,
         page="trace",
         label="Its measurements: paste them, or drop a file here",
         hint="message_bytes,copy_us",
@@ -48,6 +57,7 @@ class ComposedStageIn(Input):
         default=None,
         option="--step",
         metavar="NAME=COLUMN",
+        is_repeated=True,
         label="Step, of a file with several",
         hint="the only one",
     )
@@ -58,6 +68,7 @@ class ComposedStageIn(Input):
         default=None,
         option="--processor",
         metavar="NAME=STAGE,STAGE",
+        is_repeated=True,
         label="Shares a processor, by name",
         hint="its own",
     )
@@ -67,6 +78,7 @@ class ComposedStageIn(Input):
         default=None,
         option="--columns",
         metavar="NAME=COLUMNS",
+        is_repeated=True,
     )
     test: TestName | None = asked(
         TEST_MEANS,
@@ -74,6 +86,7 @@ class ComposedStageIn(Input):
         default=None,
         option="--test",
         metavar="NAME=TEST",
+        is_repeated=True,
     )
     run: Run | None = asked(
         RUN_MEANS,
@@ -81,13 +94,16 @@ class ComposedStageIn(Input):
         default=None,
         option="--run",
         metavar="NAME=NUMBER",
+        is_repeated=True,
     )
     where: Where | None = asked(
         WHERE_MEANS,
-        help="of a stage whose files have several conditions: NAME=connections=1; may be repeated",
+        help="of a stage whose files have several conditions: NAME=CONDITION=VALUE; may be "
+        "repeated",
         default=None,
         option="--where",
-        metavar="NAME=CONDITION",
+        metavar="NAME=CONDITION=VALUE",
+        is_repeated=True,
     )
 
 
@@ -98,12 +114,13 @@ class ComposeIn(Input):
         "the stages, in the order in which a fragment passes them"
     )
     method: Method = asked(
-        "robust: outliers weigh less; weighted: relative residuals; ordinary: least squares in µs",
+        METHOD_MEANS,
         default="robust",
-        help="robust (default), weighted or ordinary",
+        help=METHOD_HELP,
         option="--method",
         metavar="NAME",
         label="Method",
+        choices=METHODS,
     )
     shape: ComposedShape = asked(
         "ranges: as many lines as the data support; line: one",
@@ -112,20 +129,20 @@ class ComposeIn(Input):
         option="--shape",
         metavar="NAME",
         label="Shape",
+        choices=SHAPES,
     )
     max_ranges: MaxRanges = asked(
-        "the greatest number of lines of a stage",
+        MAX_RANGES_MEANS,
         default=DEFAULT_MAX_RANGES,
-        help="most a stage (12)",
+        help=MAX_RANGES_HELP,
         unit="whole",
         option="--max-ranges",
         metavar="COUNT",
     )
     excluded: Excluded = asked(
-        "samples that are left out by hand",
+        EXCLUDED_MEANS,
         default=(),
-        help="bytes:µs:stage, a sample to leave out; may be repeated",
-        unit="sample",
+        help=EXCLUDED_HELP,
         option="--exclude",
         metavar="SAMPLE",
         is_repeated=True,

@@ -16,6 +16,9 @@ class ConstraintsIn(Input):
         unit="bytes",
         option="--min-fragment-bytes",
         metavar="SIZE",
+        page="min",
+        label="At least",
+        hint="1 B",
     )
     max_fragment_bytes: Bytes | None = asked(
         "the greatest size of a fragment, bytes; null: no limit",
@@ -24,6 +27,9 @@ class ConstraintsIn(Input):
         unit="bytes",
         option="--max-fragment-bytes",
         metavar="SIZE",
+        page="max",
+        label="At most",
+        hint="no limit",
     )
     alignment_bytes: Bytes = asked(
         "all fragments but the last are multiples of it, bytes",
@@ -32,6 +38,9 @@ class ConstraintsIn(Input):
         unit="bytes",
         option="--alignment-bytes",
         metavar="SIZE",
+        page="align",
+        label="Multiples of",
+        hint="1 B",
     )
     max_fragments: Bytes | None = asked(
         "the greatest number of fragments; null: no limit but the service's",
@@ -40,6 +49,8 @@ class ConstraintsIn(Input):
         unit="whole",
         option="--max-fragments",
         metavar="COUNT",
+        label="Most fragments",
+        hint="no limit",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from .declare import Input, Output, asked, output, rule, sent
+from .declare import Input, Output, asked, echoed, output, rule, sent
 from .limits import DEFAULT_CROSSOVER_BYTES, MAX_NAME_LENGTH, MAX_TARGET_LENGTH
 from .notices import NoticeOut
 from .pipeline import AggregateOut, PipelineOut
@@ -225,8 +225,8 @@ class CrossoverOut(Output):
     )
     a: CrossoverPathOut = sent("the path of messages below the threshold")
     b: CrossoverPathOut = sent("the path of messages from the threshold on")
-    min_message_bytes: int = sent("the smallest message in question, bytes")
-    max_message_bytes: int = sent("the largest message in question, bytes")
+    min_message_bytes: int = echoed("the smallest message in question, bytes")
+    max_message_bytes: int = echoed("the largest message in question, bytes")
     runs: tuple[FasterRunOut, ...] = sent("which path is faster, by size")
     crossovers: tuple[CrossoverAtOut, ...] = sent("every change of the faster path")
     advised: ThresholdPriceOut | None = sent("the threshold whose worst loss is least")

@@ -121,7 +121,8 @@ class Asked:
     and is not repeated is one text, of which an option takes the parts. `is_long`: a text of any
     length; of others a page takes `max_characters`. `file` is what the file is called that the
     option reads, where a page has its text. `needs` names the field without which this one says
-    nothing. What has no `option` is not on the command line, and what has no `label` not on a page.
+    nothing. `echoes`: of an answer, which repeats what was asked. What has no `option` is not on
+    the command line, and what has no `label` not on a page.
     """
 
     means: str
@@ -145,6 +146,7 @@ class Asked:
     is_source: bool = False
     needs: str = ""
     begins_with: str = ""
+    echoes: bool = False
     place: tuple[str, ...] = ()
     words: tuple[Asked, ...] = ()  # of a block, behind the field's own if it is asked for itself
 
@@ -170,10 +172,13 @@ def asked(
     default: Any = MISSING,
     default_factory: Any = MISSING,
     block: type | None = None,
+    only: tuple[str, ...] = (),
     **more: Any,
 ) -> Any:
-    """Return the dataclass field of one value, or of a block of fields that are asked for."""
-    words = words_of(block) if block is not None else ()
+    """Return the dataclass field of one value, or of a block of fields that are asked for, or of
+    these `only`, in their order.
+    """
+    words = words_of(block, only) if block is not None else ()
     metadata = {_ASKED: Asked(means, words=words, **more)}
     if default_factory is not MISSING:
         return field(default_factory=default_factory, metadata=metadata)
@@ -183,6 +188,18 @@ def asked(
 def sent(means: str, *, default: Any = MISSING, default_factory: Any = MISSING) -> Any:
     """Return the dataclass field of one value of an answer; `means` says it, with its unit."""
     return asked(means, default=default, default_factory=default_factory)
+
+
+def echoed(means: str, *, default: Any = MISSING) -> Any:
+    """Return the dataclass field of an answer that repeats what the question of this name says."""
+    return asked(means, default=default, echoes=True)
+
+
+@cache
+def echoed_names(kind: type) -> tuple[str, ...]:
+    """Return the names of an answer's fields that repeat what was asked."""
+    declared = ((each.name, each.metadata.get(_ASKED)) for each in fields(kind))
+    return tuple(name for name, word in declared if word is not None and word.echoes)
 
 
 @cache
@@ -297,7 +314,7 @@ class Output(_Part):
 def output(kind: type[T], /) -> type[T]: ...
 @overload
 def output(*, kw_only: bool) -> Callable[[type[T]], type[T]]: ...
-@dataclass_transform(frozen_default=True, field_specifiers=(sent, field))
+@dataclass_transform(frozen_default=True, field_specifiers=(sent, echoed, field))
 def output(kind: type[T] | None = None, /, *, kw_only: bool = False) -> Any:
     """Return a part of an answer as a frozen dataclass, whose fields may be `sent(meaning)`."""
     made = dataclass(frozen=True, kw_only=kw_only)

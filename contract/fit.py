@@ -16,6 +16,14 @@ from .rules import Bytes, Count, MeasuredBytes, NotNegative, ProfileName, Whole
 Measured: TypeAlias = Literal["direct", "indirect", "end_to_end", "logp"]
 Supported: TypeAlias = Literal["supported", "weak", "unsupported"]
 Role: TypeAlias = Literal["stage", "total", "bottleneck"]
+KINDS = (
+    ("direct", "times of every stage"),
+    ("indirect", "latencies and inter-arrival times"),
+    ("end_to_end", "latencies of whole messages"),
+    ("logp", "LogP signatures"),
+)
+KIND_HELP = "what was measured: direct, indirect, end_to_end, logp"
+SAVE_AS_HELP = "store traces, fit and stages"
 # Of estimates that may come out negative, and of their variances.
 Estimated = Annotated[float, rule(ge=-MAX_ESTIMATED, le=MAX_ESTIMATED)]
 
@@ -38,13 +46,22 @@ class FitQueryIn(FitOptionsIn):
     """
 
     kind: Measured | None = asked(
-        "what was measured; absent: as the text of the file says", default=None
+        "what was measured; absent: as the text of the file says",
+        help=KIND_HELP,
+        default=None,
+        option="--kind",
+        metavar="KIND",
+        choices=KINDS,
     )
     message_bytes: Bytes | None = asked(
         "size of the message whose schedules the shape narrowed is for, bytes", default=None
     )
     save_as: ProfileName | None = asked(
-        "the profile that traces, fit and stages are stored as", default=None
+        "the profile that traces, fit and stages are stored as",
+        help=SAVE_AS_HELP,
+        default=None,
+        option="--save-as",
+        metavar="PROFILE",
     )
     plot: bool = asked("whether the answer has what a plot of the fit shows", default=False)
 
@@ -366,3 +383,11 @@ class FitOut(Output):
     overlap: OverlapOut | None = sent(
         "what is known of the stages' overlap; null: they are a pipeline", default=None
     )
+
+    @property
+    def fitted_stages(self) -> tuple[StageFitOut, ...]:
+        """The stages, or all together and the slowest of an aggregate."""
+        aggregate = self.aggregate
+        if aggregate is None:
+            return self.pipeline.stages
+        return (aggregate.total, aggregate.bottleneck)

@@ -22,6 +22,13 @@ Method: TypeAlias = Literal["robust", "weighted", "ordinary"]
 Shape: TypeAlias = Literal["ranges", "line", "narrowed"]
 Combined: TypeAlias = Literal["overlap", "sequence"]
 YES_OR_NO = (("yes", "yes"), ("no", "no"))
+METHODS = (
+    ("robust", "robust: outliers weigh little"),
+    ("weighted", "weighted least squares"),
+    ("ordinary", "ordinary least squares"),
+)
+SHAPES = (("ranges", "as many lines as the data support"), ("line", "one line over all sizes"))
+NARROWED = ("narrowed", "one line over the sizes in use")
 MaxRanges = Annotated[int, rule(ge=1, le=MAX_FIT_RANGES, is_whole=True)]
 
 # What a JSON Schema can say of columns, the size first: ASCII names without , : and =, or places #1
@@ -51,6 +58,14 @@ RUN_MEANS = "the run to take of a file of several, from 1; null: they agree"
 WHERE_MEANS = (
     "the rows to take of a file of several conditions, as connections=1,threads=2; null: they agree"
 )
+METHOD_MEANS = (
+    "robust: outliers weigh less; weighted: relative residuals; ordinary: least squares in µs"
+)
+METHOD_HELP = "robust (default), weighted or ordinary"
+MAX_RANGES_MEANS = "the greatest number of lines of a stage"
+MAX_RANGES_HELP = "most a stage (12)"
+EXCLUDED_MEANS = "samples that are left out by hand"
+EXCLUDED_HELP = "bytes:µs:stage, a sample to leave out; may be repeated"
 
 
 class ExcludedSampleIn(Input):
@@ -90,26 +105,65 @@ class FitOptionsIn(Input):
     """
 
     method: Method = asked(
-        "robust: outliers weigh less; weighted: relative residuals; ordinary: least squares in µs",
+        METHOD_MEANS,
+        help=METHOD_HELP,
         default="robust",
+        option="--method",
+        metavar="NAME",
+        label="Method",
+        choices=METHODS,
     )
     shape: Shape = asked(
         "ranges: as many lines as the data support; line: one; narrowed: one, over the fragment "
         "sizes that the schedules use",
+        help="one of ranges, line, narrowed (default ranges)",
         default="ranges",
+        option="--shape",
+        metavar="NAME",
+        label="Shape",
+        choices=(*SHAPES, NARROWED),
     )
     max_ranges: MaxRanges = asked(
-        "the greatest number of lines of a stage", default=DEFAULT_MAX_RANGES
+        MAX_RANGES_MEANS,
+        help=MAX_RANGES_HELP,
+        default=DEFAULT_MAX_RANGES,
+        unit="whole",
+        option="--max-ranges",
+        metavar="COUNT",
+        label="Most fit ranges a stage",
     )
     groups: Annotated[tuple[StepGroupIn, ...], rule(max_length=MAX_STAGES)] = asked(
-        "steps of a direct trace that form one stage", default=()
+        "steps of a direct trace that form one stage",
+        help="name:overlap:step,step or name:sequence:step,step; may be repeated",
+        default=(),
+        option="--group",
+        metavar="GROUP",
+        is_repeated=True,
     )
-    excluded: Excluded = asked("samples that are left out by hand", default=())
+    excluded: Excluded = asked(
+        EXCLUDED_MEANS,
+        help=EXCLUDED_HELP,
+        default=(),
+        option="--exclude",
+        metavar="SAMPLE",
+        is_repeated=True,
+    )
     as_stage: Name | None = asked(
-        "times of whole messages are those of one stage, which is called so", default=None
+        "times of whole messages are those of one stage, which is called so",
+        help="times of whole messages are those of this one stage",
+        default=None,
+        option="--as-stage",
+        also="--stage",
+        metavar="NAME",
+        label="Times of one stage, called",
+        hint="no, of messages",
     )
     columns: Columns | None = asked(
-        "which columns of tables hold what, as size=bytes,time=copy:ms", default=None
+        "which columns of tables hold what, as size=bytes,time=copy:ms",
+        help="of any table: size=COLUMN,time=COLUMN:us or rate=COLUMN:GB/s; #2 is the second one",
+        default=None,
+        option="--columns",
+        metavar="COLUMNS",
     )
     test: TestName | None = asked(
         TEST_MEANS,
@@ -128,13 +182,20 @@ class FitOptionsIn(Input):
     )
     where: Where | None = asked(
         WHERE_MEANS,
-        help="of a file of several conditions: those rows, as connections=1,threads=2",
+        help="of a file of several conditions: those rows, as connections=1; may be repeated",
         default=None,
+        unit="condition",
         option="--where",
         metavar="NAME=VALUE",
+        is_repeated=True,
     )
     total_is_uncut: bool = asked(
-        "whether nothing cut the messages whose latencies were measured", default=False
+        "whether nothing cut the messages whose latencies were measured",
+        help="nothing cut the messages whose latencies were measured: no library pipelines inside",
+        default=False,
+        option="--uncut",
+        mark=True,
+        label="Nothing cut the messages whose latencies were measured: no library pipelines inside",
     )
     several_at_once: bool | None = asked(
         "whether a stage handles several fragments at once; null: not known",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from .constraints import ConstraintsIn, ConstraintsOut
-from .declare import Input, Output, asked, exactly_one, one_of, output, rule, sent
+from .declare import Input, Output, asked, echoed, exactly_one, one_of, output, rule, sent
 from .limits import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -353,8 +353,8 @@ class HideOut(Output):
     window: GammaWindowOut | None = sent(
         "where that ratio gains `min_gain`; null: nowhere, or not asked for"
     )
-    min_gain: float | None = sent("the gain that was asked about; null: none")
-    hideable_fraction: float = sent("the share of the calculation that does not need the message")
+    min_gain: float | None = echoed("the gain that was asked about; null: none")
+    hideable_fraction: float = echoed("the share of the calculation that does not need the message")
     overhead: float | None = sent("what hiding adds, relative to the calculation; null: not known")
     best_processes: BestProcessesOut | None = sent(
         "the best numbers of processes; null: not asked for"
@@ -364,17 +364,17 @@ class HideOut(Output):
     message_bytes: int | None = sent(
         "size of the message, bytes; null of a granularity", default=None
     )
-    messages: int | None = sent("messages in an iteration; null of a granularity", default=None)
+    messages: int | None = echoed("messages in an iteration; null of a granularity", default=None)
     messages_are: MessagesAre | None = sent(
         "serial, each waits for the one before it, or train; null of a granularity", default=None
     )
-    calculation_us: float | None = sent(
+    calculation_us: float | None = echoed(
         "the calculation of an iteration, µs; null of a granularity", default=None
     )
     hiding_overhead_us: float | None = sent(
         "what hiding adds to the calculation, µs; null of a granularity", default=None
     )
-    streamed: bool | None = sent(
+    streamed: bool | None = echoed(
         "whether fragments leave while the rest is calculated; null of a granularity", default=None
     )
     exchange: Exchange | None = sent("one_way or both_ways; null of a granularity", default=None)

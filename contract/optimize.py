@@ -87,6 +87,7 @@ class OptimizeIn(SourceIn):
         default=DEFAULT_RELATIVE_GAP,
         unit="number",
         option="--relative-gap",
+        also="--gap",
         metavar="GAP",
         label="Proven of this model to within, as 0.01 % or 0.0001",
     )

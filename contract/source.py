@@ -40,5 +40,8 @@ class SourceIn(Input):
     fit: FitOut | None = asked("a fit, as POST /fit gave it", default=None)
     fit_id: FitId | None = asked("a stored fit, as `fit_id` of POST /fit", default=None)
     fit_options: FitOptionsIn | None = asked(
-        "how measurements are fitted", default=None, block=FitOptionsIn
+        "how measurements are fitted",
+        default=None,
+        block=FitOptionsIn,
+        only=("test", "run", "where", "several_at_once", "stages_overlap"),
     )

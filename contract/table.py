@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from .constraints import ConstraintsIn, ConstraintsOut
-from .declare import Input, Output, asked, documented, output, rule, sent
+from .declare import Input, Output, asked, documented, echoed, output, rule, sent
 from .limits import (
     DEFAULT_TABLE_GAP,
     DEFAULT_TABLE_MESSAGE_BYTES,
@@ -124,9 +124,9 @@ class TableOut(Output):
     digest: str = sent("SHA-256 of the table's file, by which it is found again")
     created_at: str = sent("when it was compiled, RFC 3339 in UTC")
     profile: ProfileRevisionOut | None = sent("the revision that it is of; null: of no profile")
-    min_message_bytes: int = sent("the smallest message, bytes")
-    max_message_bytes: int = sent("the largest message, bytes, inclusive")
-    relative_gap: float = sent("the tolerance that was asked for, as a share")
+    min_message_bytes: int = echoed("the smallest message, bytes")
+    max_message_bytes: int = echoed("the largest message, bytes, inclusive")
+    relative_gap: float = echoed("the tolerance that was asked for, as a share")
     constraints: ConstraintsOut = sent("the limits that every schedule respects")
     fragment_cap: int = sent("the most fragments that the service cuts a message into")
     pipeline: PipelineOut = sent("the stages that it was compiled for")

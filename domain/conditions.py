@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from contract.limits import MAX_RUN, MAX_TEST_LENGTH, MAX_WHERE_LENGTH
 from domain.errors import InvalidInput
@@ -41,7 +41,8 @@ class Condition:
 class RowChoice:
     """What a user says of a file that it does not say itself, and which of its rows to take.
 
-    `test` names the test of rows whose test the file does not name. Raises InvalidInput.
+    `test` names the test of rows whose test the file does not name; of several files it may name
+    one for each, apart by commas, in their order. Raises InvalidInput.
     """
 
     test: str | None = None
@@ -58,6 +59,14 @@ class RowChoice:
             raise InvalidInput("expected the name of a test, as sendrecv_perf", field="test")
         if test is not None and len(test) > MAX_TEST_LENGTH:
             raise InvalidInput(f"expected at most {MAX_TEST_LENGTH} characters", field="test")
+
+    def of_file(self, place: int) -> RowChoice:
+        """Return what is said of the file at this place, from 0."""
+        if self.test is None or "," not in self.test:
+            return self
+        names = [name.strip() for name in self.test.split(",")]
+        name = names[place] if place < len(names) else ""
+        return replace(self, test=name or None)
 
 
 NO_CHOICE = RowChoice()
@@ -98,12 +107,21 @@ def parse_where(
 # What files of one test are called after: those whose output may leave out which test it is of.
 _TEST_IN_NAME = re.compile(
     r"(?<![a-z])((?:send_?recv|all_?reduce|all_?gather|all_?to_?all|broadcast|reduce_scatter|reduce"
-    r"|gather|scatter|hypercube)_perf|ib_(?:send|write|read|atomic)_(?:lat|bw))(?![a-z0-9])",
+    r"|gather|scatter|hypercube)_perf|ib_(?:send|write|read|atomic)_(?:lat|bw)"
+    r"|osu_(?:latency_m[tp]|latency|bibw|bw|mbw_mr|multi_lat|(?:get_acc|put|get|acc)_(?:latency|bw)"
+    r"|allgather|allreduce|alltoall|barrier|bcast|gather|reduce_scatter|reduce|scatter)"
+    r"|imb[-_](?:(?:mpi1|p2p)[-_])?(?:pingpong|pingping|uniband|biband|sendrecv|exchange))"
+    r"(?![a-z0-9])",
     re.IGNORECASE,
 )
+_FIO_LOG = re.compile(r"_(clat|slat|lat|bw|iops)(?:\.[0-9]{1,6})?\.log$", re.IGNORECASE)
 
 
 def named_test(name: str) -> str | None:
-    """Return the test that a file's name says, as sendrecv_perf.log does; None for none."""
-    found = _TEST_IN_NAME.search(name[-200:])
-    return None if found is None else found[1].lower()
+    """Return the test that a file's name says, as sendrecv_perf.log does; of a log of fio what it
+    holds, as fio_clat of run_clat.1.log. None for none.
+    """
+    if found := _TEST_IN_NAME.search(name[-200:]):
+        return found[1].lower()
+    of_fio = _FIO_LOG.search(name[-200:])
+    return None if of_fio is None else f"fio_{of_fio[1].lower()}"

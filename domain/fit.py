@@ -174,12 +174,12 @@ class FitOptions:
 
     def choice_of(self, place: int) -> RowChoice:
         """Return what is said of the rows of the file at this place, from 0."""
-        end = 0
+        begin = 0
         for stage in self.composed:
-            end += stage.files
-            if place < end:
-                return stage.choice
-        return self.choice
+            if place < begin + stage.files:
+                return stage.choice.of_file(place - begin)
+            begin += stage.files
+        return self.choice.of_file(place)
 
     def _check_composed(self) -> None:
         if self.choice != NO_CHOICE:
@@ -398,6 +398,12 @@ class TraceFit(Derived):
         return super().__getstate__() | {"events": None}
 
     @property
+    def fitted_stages(self) -> tuple[StageFit, ...]:
+        """What was fitted: the stages, or all together and the slowest of an aggregate."""
+        aggregate = self.aggregate
+        return self.stages if aggregate is None else (aggregate.total, aggregate.bottleneck)
+
+    @property
     def whole_messages(self) -> tuple[WholeMessages, ...]:
         """Return all whole messages that were timed in one piece, by ascending size."""
         return self.derived(_whole_messages)
@@ -449,7 +455,7 @@ def _whole_messages(fit: TraceFit) -> tuple[WholeMessages, ...]:
 
 
 def _measured_bytes(fit: TraceFit) -> tuple[int, int] | None:
-    both = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
+    both = fit.fitted_stages
     if not both:
         return None
     return max(map(_min_bytes, both)), min(map(_max_bytes, both))

@@ -163,8 +163,9 @@ class Reading:
 
     `format` names the layout ("OSU latency"); `understood` says back, in (name, value) pairs,
     units, half or full round trip, repetitions, rows left out and why; `notices` what a user must
-    see. `conditions` are those of the samples: of latencies and of inter-arrival times, or of the
-    rows of a direct trace; none where a format does not tell them apart.
+    see. `conditions` are those of the samples: of latencies and of inter-arrival times, of the rows
+    of a direct trace, or of costs, round trips and receives of a signature; none where a format
+    does not tell them apart.
     """
 
     format: str

@@ -36,7 +36,7 @@ def uncertain_model(fit: TraceFit) -> UncertainModel | None:
 
 
 def _uncertain(fit: TraceFit) -> UncertainModel | None:
-    fitted = (fit.aggregate.total, fit.aggregate.bottleneck) if fit.aggregate else fit.stages
+    fitted = fit.fitted_stages
     if not all(has_errors(stage) for stage in fitted):
         return None
     model = fit.to_whole_model()

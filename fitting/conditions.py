@@ -6,21 +6,27 @@ than 10 %, or by less than they scatter, are they taken as repetitions of each o
 user says which condition is meant.
 
 Source      own. Times of a size are represented by their median; conditions are compared at the
-            sizes that both have, of which there must be two: else nothing says that they differ.
+            sizes that both have. Where these are fewer than two, at the sizes of each that lie
+            within the other's, whose times are interpolated there; where none do, the line
+            through the sizes next to the gap has to lead to the other's.
 Notation    n the number of common sizes; r the logarithm of the ratio of two medians; σ the
             scatter of the logarithm of a single time, of both conditions together, each at least
             as large as that of the middle one of all conditions; z = 3 + sqrt(2 log pairs), for of
             many pairs some are far apart by chance.
-Cost        O(N log N) in the rows, and at most 120 pairs of conditions.
+Cost        O(N log N) in the rows, and at most 120 pairs of conditions, or 2 a condition.
 Exact       conditions differ where |median r| > max(log 1.1, 1.25 z σ / sqrt(n)), or where
             r > max(log 1.1, (z + 1) σ) at a third of the sizes, and at two, or at the smallest or
-            the largest if r > max(log 1.05, (z - 1) σ) at the next one too; so for -r.
+            the largest if r > max(log 1.05, (z - 1) σ) at the next one too; so for -r. At a
+            single size they differ where |r| > max(log 1.1, (z + 1) σ), and on both sides of a gap
+            where it is more than max(log 1.5, (z + 1) σ).
 Traps       where a size has one time, σ is how far it lies from the line through its neighbours: a
             switch of protocols counts as scatter of one size there, and the median passes it over;
             of few sizes an outlier is in half of these distances, so that no more than 20 % of
             them are believed.
             One size that is off alone is an outlier, which the fit passes over.
-            Conditions of different sizes cannot contradict each other, and are taken together.
+            What nothing compares is not taken to agree: named conditions without two sizes to
+            compare are asked for. Runs of one or two sizes each are the way that some tools
+            measure a sweep, and are taken together; so are conditions that others connect.
 """
 
 from __future__ import annotations
@@ -32,6 +38,7 @@ from itertools import combinations, pairwise
 from shlex import quote
 from typing import TYPE_CHECKING, TypeAlias
 
+from contract.limits import MAX_WHERE_LENGTH
 from domain.conditions import Condition, RowChoice, parse_where
 from domain.errors import InconsistentInput, UnreadableTrace
 from domain.measurement import (
@@ -39,6 +46,7 @@ from domain.measurement import (
     MessageTrace,
     Reading,
     Samples,
+    SignatureTrace,
     Spans,
     TraceKind,
 )
@@ -56,8 +64,11 @@ _NEAR = 1.1  # conditions whose times are within this ratio are one
 _SURE = 3.0  # times its scatter that a ratio of a single pair may be off
 _OF_MEDIAN = 1.25  # the scatter of a median of many over that of their mean
 _PART = 3  # one of so many sizes tells conditions apart, if two do
+_GAP = 1.5  # a line leads to a time beyond a gap if within this ratio
+_OF_LINE = 3  # sizes next to a gap through which a line goes
 _MAX_COMPARED = 16  # conditions of which all pairs are compared
-_MAX_LISTED = 8
+_MAX_LISTED, _MAX_SHOWN = 8, 40
+_LONG = 60  # characters of a value that say which it is, where none other begins so
 _MOST = 0.2  # of a scatter that no repetition shows: a single outlier may make more of it
 _NORMAL = 1.4826  # a standard deviation over the median of what is its absolute value
 _OF_THREE = 1.5**0.5  # the scatter of a time less the mean of two others, over that of one
@@ -70,6 +81,7 @@ class _Part:
     sizes: Sequence[int]
     times_us: tuple[Sequence[float], ...]
     spans: Spans
+    carried: tuple[Sequence[float], ...] = ()  # columns that are not compared
 
     @property
     def places(self) -> dict[Condition, list[range]]:
@@ -91,8 +103,11 @@ class _Part:
                 places.extend(range(start, end))
         if not places:
             return None
-        times = tuple(tuple(column[at] for at in places) for column in self.times_us)
-        return _Part(tuple(self.sizes[at] for at in places), times, tuple(spans))
+        times, carried = (
+            tuple(tuple(column[at] for at in places) for column in columns)
+            for columns in (self.times_us, self.carried)
+        )
+        return _Part(tuple(self.sizes[at] for at in places), times, tuple(spans), carried)
 
 
 def settled(reading: Reading, choice: RowChoice, kind: TraceKind | None = None) -> Reading:
@@ -128,8 +143,48 @@ def _parts(reading: Reading) -> tuple[_Part | None, ...]:
             None if part is None else _Part(part.message_bytes, (part.times_us,), spans)
             for part, spans in zip(known, reading.conditions, strict=True)
         )
-    assert isinstance(trace, DirectTrace)
+    if isinstance(trace, SignatureTrace):
+        return _signature_parts(trace, reading.conditions)
     return (_Part(trace.message_bytes, trace.stage_us, reading.conditions[0]),)
+
+
+def _signature_parts(
+    trace: SignatureTrace, conditions: Sequence[Spans]
+) -> tuple[_Part | None, ...]:
+    """Costs, those without computation and those with it compared apart; round trips; receives."""
+    idle, busy = (
+        [
+            cost if (computation > 0.0) is is_busy else 0.0
+            for cost, computation in zip(trace.cost_us, trace.computation_us, strict=True)
+        ]
+        for is_busy in (False, True)
+    )
+    carried = (trace.cost_us, trace.computation_us, trace.bursts)
+    costs = _Part(trace.message_bytes, (idle, busy), conditions[0], carried)
+    samples = (
+        None if part is None else _Part(part.message_bytes, (part.times_us,), spans)
+        for part, spans in zip((trace.round_trip, trace.receive), conditions[1:], strict=True)
+    )
+    return (costs, *samples)
+
+
+def _signature_of(trace: SignatureTrace, parts: Sequence[_Part | None]) -> SignatureTrace:
+    """The trace of these costs, round trips and receives alone."""
+    costs, *others = parts
+    assert costs is not None
+    cost_us, computation_us, bursts = costs.carried
+    round_trip, receive = (
+        None if part is None else Samples(part.sizes, part.times_us[0]) for part in others
+    )
+    return replace(
+        trace,
+        message_bytes=costs.sizes,
+        bursts=tuple(map(int, bursts)),
+        computation_us=computation_us,
+        cost_us=cost_us,
+        round_trip=round_trip,
+        receive=receive,
+    )
 
 
 def _with_parts(reading: Reading, parts: Sequence[_Part | None]) -> Reading:
@@ -141,8 +196,12 @@ def _with_parts(reading: Reading, parts: Sequence[_Part | None]) -> Reading:
         )
         trace = MessageTrace(latency, interarrival)
         counted = dict(format_sizes(latency, interarrival))
+    elif isinstance(trace, SignatureTrace):
+        trace = _signature_of(trace, parts)
+        counted = dict(
+            format_sizes(trace.round_trip or Samples(trace.message_bytes, trace.cost_us))
+        )
     else:
-        assert isinstance(trace, DirectTrace)
         (part,) = parts
         assert part is not None
         seen = Counter[int]()
@@ -176,7 +235,8 @@ def _chosen_values(parts: Sequence[_Part | None], choice: RowChoice) -> tuple[_P
             )
         if not any(_is_same(value, one) for one in values):
             raise InconsistentInput(
-                f"{name} has {_listed(values)}: expected one of them, as {name}={values[0]}",
+                f"{name} has {_listed(values)}: expected one of them, as "
+                f"{f'{name}={values[0]}'[:MAX_WHERE_LENGTH]}",
                 field="where",
             )
         out = tuple(_with_value(part, name, value) for part in out)
@@ -204,8 +264,11 @@ def _without_spare(parts: Sequence[_Part | None]) -> tuple[_Part | None, ...]:
 
 
 def _is_same(value: str, other: str) -> bool:
+    """Whether a word means this value: the same word or number, or of a long one its beginning."""
     if value.casefold() == other.casefold():
         return True
+    if len(value) >= _LONG:
+        return other.casefold().startswith(value.casefold())
     try:
         return float(value) == float(other)
     except ValueError:
@@ -277,7 +340,11 @@ def _order(value: str) -> tuple[float, str]:
 
 def _listed(values: Sequence[str]) -> str:
     more = ", ..." if len(values) > _MAX_LISTED else ""
-    return f"the values {', '.join(value[:40] for value in values[:_MAX_LISTED])}{more}"
+    return f"the values {', '.join(map(_shown, values[:_MAX_LISTED]))}{more}"
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}…"
 
 
 # --- whether conditions agree ---------------------------------------------------------------------
@@ -291,40 +358,69 @@ class _Curve:
     times_us: Floats
     scatter: float
 
+    def __len__(self) -> int:
+        """How many sizes it has."""
+        return len(self.sizes)
+
 
 def _check_agreement(part: _Part, runs: Sequence[int]) -> None:
-    """Raise UnreadableTrace where conditions differ, naming what tells them apart; `runs` are those
-    of the whole file.
+    """Raise UnreadableTrace where conditions differ, or nothing shows that they agree, naming what
+    tells them apart; `runs` are those of the whole file.
     """
     places = part.places
-    if len(places) < 2 or _difference(part, [[place] for place in places]) is None:
+    if len(places) < 2 or (apart := _apart(part, [[place] for place in places])) is None:
         return
     by_name: list[tuple[float, int, str]] = []
     for name in _names((part,)):
-        groups = _grouped(list(places), lambda one, name=name: one.value(name) or "")  # type: ignore[misc]
-        found = _difference(part, groups)
+        found = _apart_by(part, name)
         if found is not None:
             by_name.append((*found, name))
     if by_name:
         ratio, size, name = max(by_name)
         values = _values((part,), name)
+        differ = (
+            f"whose times differ by up to {_percent(ratio)} (of {format_bytes(size)}): "
+            if ratio
+            else "and nothing shows that their times agree, for they have no two sizes in common: "
+        )
         raise UnreadableTrace(
-            f"{name} has {_listed(values)}, whose times differ by up to {_percent(ratio)} (of "
-            f"{format_bytes(size)}): take one of them, as by --where "
-            f"{quote(f'{name}={values[0]}')} (where)",
+            f"{name} has {_listed(values)}, {differ}take one of them, as by --where "
+            f"{quote(f'{name}={values[0]}'[:MAX_WHERE_LENGTH])} (where)",
             field="measurements",
         )
     groups = _grouped(list(places), lambda one: str(one.run))
-    found = _difference(part, groups) or _difference(part, [[place] for place in places])
-    assert found is not None
+    of_runs = _apart(part, groups, are_runs=True)
+    if of_runs is None and apart == _UNKNOWN:
+        return  # single conditions are too small to compare, all of a value or of a run are not
+    ratio, size = of_runs or apart
     numbers = [runs.index(run) + 1 for run in _runs(part)]
     of = "" if len(numbers) == len(runs) else f" of {len(runs)} ({_counted(numbers)})"
+    differ = (
+        f"differ by up to {_percent(ratio)} (of {format_bytes(size)}), and are no repetitions of "
+        "each other"
+        if ratio
+        else "have no two sizes in common, and none goes on as another ends"
+    )
     raise UnreadableTrace(
-        f"{len(numbers)} runs{of} in this file differ by up to {_percent(found[0])} (of "
-        f"{format_bytes(found[1])}), and are no repetitions of each other: take one of them, as by "
-        f"--run {numbers[0]} or --run {numbers[-1]} (run)",
+        f"{len(numbers)} runs{of} in this file {differ}: take one of them, as by "
+        f"--run {numbers[0]} or --run {numbers[-1]} (run)"
+        + ("" if ratio else "; parts of one sweep are read as a file each"),
         field="measurements",
     )
+
+
+def _apart_by(part: _Part, name: str) -> tuple[float, int] | None:
+    """As `_apart`, of the values of a name: of all conditions, or of those alike in all else."""
+
+    def others(one: Condition) -> str:
+        return repr((one.run, [(key, value) for key, value in one.named if key != name]))
+
+    places = list(part.places)
+    for alike in (places, *_grouped(places, others)):
+        found = _apart(part, _grouped(alike, lambda one: one.value(name) or ""))
+        if found is not None:
+            return found
+    return None
 
 
 def _percent(ratio: float) -> str:
@@ -340,8 +436,11 @@ def _grouped(
     return list(found.values())
 
 
-def _difference(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[float, int] | None:
-    """The greatest ratio between groups that differ, and the size it is at; None where all agree.
+def _apart(
+    part: _Part, groups: Sequence[Sequence[Condition]], *, are_runs: bool = False
+) -> tuple[float, int] | None:
+    """The greatest ratio between groups that differ, and the size it is at; a ratio of 0 where
+    nothing shows that they agree; None where all agree. `are_runs`: names do not count.
 
     Of many groups each is compared with the one before it and with the first.
     """
@@ -349,23 +448,62 @@ def _difference(part: _Part, groups: Sequence[Sequence[Condition]]) -> tuple[flo
 
     worst: tuple[float, int] | None = None
     for column in range(len(part.times_us)):
-        curves = list(_curves(part, groups, column))
+        found = list(_curves(part, groups, column))
+        curves = [curve for curve, _ in found]
         if len(curves) < 2:
             continue
         of_all = float(np.median([curve.scatter for curve in curves]))
-        pairs = list[tuple[_Curve, _Curve]](combinations(curves, 2))
+        pairs = list[tuple[int, int]](combinations(range(len(curves)), 2))
         if len(curves) > _MAX_COMPARED:
-            pairs = [*pairwise(curves), *((curves[0], one) for one in curves[2:])]
+            pairs = [*pairwise(range(len(curves))), *((0, at) for at in range(2, len(curves)))]
         allowance = _SURE + float(np.sqrt(2.0 * np.log(len(pairs))))
-        for one, other in pairs:
-            scatter = float(np.hypot(max(one.scatter, of_all), max(other.scatter, of_all)))
-            found = _ratio(one, other, scatter, allowance)
-            if found is not None and (worst is None or found > worst):
-                worst = found
+        connected = _Connected(len(curves))
+        for at, other in pairs:
+            pair = curves[at], curves[other]
+            of_one, of_other = (max(curve.scatter, of_all) for curve in pair)
+            scatter = float(np.hypot(of_one, of_other))
+            ratio = _ratio(*pair, scatter, allowance)
+            are_named = not are_runs and _named(found[at][1]) != _named(found[other][1])
+            if ratio == _AT_ONE:
+                ratio = None if are_named else _AGREE
+            elif ratio is None and not are_named and min(map(len, pair)) < _OF_LINE:
+                ratio = _AGREE  # one of many runs of a size each
+            if ratio == _AGREE:
+                connected.join(at, other)
+            elif ratio is not None and (worst is None or ratio > worst):
+                worst = ratio
+        if not connected.is_one and worst is None:
+            worst = _UNKNOWN
     return worst
 
 
-def _curves(part: _Part, groups: Sequence[Sequence[Condition]], column: int) -> Iterator[_Curve]:
+_AGREE, _AT_ONE, _UNKNOWN = (1.0, 0), (1.0, 1), (0.0, 0)
+
+
+class _Connected:
+    """Which of so many conditions agree, by others that both agree with."""
+
+    def __init__(self, count: int) -> None:
+        self._group = list(range(count))
+
+    def join(self, one: int, other: int) -> None:
+        """Take note that two agree."""
+        old, new = self._group[one], self._group[other]
+        self._group = [new if group == old else group for group in self._group]
+
+    @property
+    def is_one(self) -> bool:
+        return len(set(self._group)) == 1
+
+
+def _named(group: Sequence[Condition]) -> set[tuple[tuple[str, str], ...]]:
+    return {condition.named for condition in group}
+
+
+def _curves(
+    part: _Part, groups: Sequence[Sequence[Condition]], column: int
+) -> Iterator[tuple[_Curve, Sequence[Condition]]]:
+    """The curve of each group that has times in this column, and the group."""
     import numpy as np
 
     sizes = np.asarray(part.sizes, np.float64)
@@ -376,7 +514,7 @@ def _curves(part: _Part, groups: Sequence[Sequence[Condition]], column: int) -> 
         at: Places = np.concatenate(ranges)
         at = at[times[at] > 0.0]
         if len(at):
-            yield _curve(sizes[at], times[at])
+            yield _curve(sizes[at], times[at]), group
 
 
 def _curve(sizes: Floats, times_us: Floats) -> _Curve:
@@ -405,18 +543,21 @@ def _curve(sizes: Floats, times_us: Floats) -> _Curve:
 def _ratio(
     one: _Curve, other: _Curve, scatter: float, allowance: float
 ) -> tuple[float, int] | None:
-    """The greatest ratio of two conditions that differ, and its size; None where they agree, or
-    where too few sizes were measured under both to say so.
+    """The greatest ratio of two conditions that differ, and its size; _AGREE where they agree,
+    _AT_ONE where they do at the only size that is compared, None where nothing says it.
     """
     import numpy as np
 
-    sizes, first, second = np.intersect1d(one.sizes, other.sizes, return_indices=True)
-    if len(sizes) < 2:
-        return None
-    ratios = np.log(one.times_us[first] / other.times_us[second])
+    sizes, ratios = _compared(one, other)
     near = float(np.log(_NEAR))
-    of_median = max(near, allowance * _OF_MEDIAN * scatter / len(sizes) ** 0.5)
     of_size = max(near, (allowance + 1.0) * scatter)
+    if not len(sizes):
+        return _across_gap(one, other, max(float(np.log(_GAP)), of_size))
+    at = int(np.abs(ratios).argmax())
+    worst = float(np.exp(np.abs(ratios[at]))), int(sizes[at])
+    if len(sizes) == 1:
+        return worst if abs(float(ratios[0])) > of_size else _AT_ONE
+    of_median = max(near, allowance * _OF_MEDIAN * scatter / len(sizes) ** 0.5)
     is_many = max(2.0, len(sizes) / _PART)
     above, below = np.count_nonzero(ratios > of_size), np.count_nonzero(ratios < -of_size)
     of_next = max(near / 2.0, (allowance - 1.0) * scatter)
@@ -426,10 +567,41 @@ def _ratio(
         for sign in (1.0, -1.0)
     )
     is_median_off = abs(float(np.median(ratios))) > of_median
-    if not (is_median_off or fades or max(above, below) >= is_many):
+    return worst if is_median_off or fades or max(above, below) >= is_many else _AGREE
+
+
+def _compared(one: _Curve, other: _Curve) -> tuple[Floats, Floats]:
+    """The sizes at which two conditions are compared, and logarithms of the ratios there."""
+    import numpy as np
+
+    sizes, first, second = np.intersect1d(one.sizes, other.sizes, return_indices=True)
+    if len(sizes) < 2:
+        every = np.union1d(one.sizes, other.sizes)
+        low, high = max(one.sizes[0], other.sizes[0]), min(one.sizes[-1], other.sizes[-1])
+        sizes = every[(every >= low) & (every <= high)]
+        times, others = (np.interp(sizes, of.sizes, of.times_us) for of in (one, other))
+    else:
+        times, others = one.times_us[first], other.times_us[second]
+    return sizes, np.log(times / others)
+
+
+def _across_gap(one: _Curve, other: _Curve, allowed: float) -> tuple[float, int] | None:
+    """As `_ratio`, of conditions one of which begins beyond the sizes of the other."""
+    import numpy as np
+
+    low, high = (one, other) if one.sizes[-1] < other.sizes[0] else (other, one)
+    if min(len(low.sizes), len(high.sizes)) < _OF_LINE:
         return None
-    at = int(np.abs(ratios).argmax())
-    return float(np.exp(np.abs(ratios[at]))), int(sizes[at])
+    last, first = slice(-_OF_LINE, None), slice(None, _OF_LINE)
+    for sizes, times, size, time_us in (
+        (low.sizes[last], low.times_us[last], high.sizes[0], high.times_us[0]),
+        (high.sizes[first], high.times_us[first], low.sizes[-1], low.times_us[-1]),
+    ):
+        slope, at_zero = np.polyfit(sizes, times, 1, w=1.0 / times)
+        led_to = at_zero + slope * size
+        if led_to > 0.0 and abs(float(np.log(led_to / time_us))) <= allowed:
+            return _AGREE
+    return _UNKNOWN
 
 
 # --- what is said ---------------------------------------------------------------------------------
@@ -462,7 +634,7 @@ def _stated(
         if len(values) > 1:
             stated[name] = f"{_listed(values)}: they agree, and count as repetitions"
         elif len(all_values) > 1:
-            stated[name] = f"{values[0]}, of {_listed(all_values)}"
+            stated[name] = f"{_shown(values[0])}, of {_listed(all_values)}"
     return tuple(stated.items())
 
 

@@ -33,6 +33,17 @@ def mark(words: str, pattern: str) -> Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedTests:
+    """The tests of a tool that a user may name where a file does not: what their names match, an
+    example, and how the file is then read.
+    """
+
+    names: re.Pattern[str]
+    example: str
+    read: Callable[[bytes, TraceKind | None, str], Reading]
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderSpec:
     """A registered file format.
 
@@ -44,7 +55,8 @@ class ReaderSpec:
     and not wherever it stands, has `begins`: what its first line matches, for files with other
     lines before it. `read(content, kind)` is given the whole file, in plain text; it raises
     UnreadableTrace naming line and rule. Where a file may leave out which test it is of, and that
-    decides how it is read, `with_test(content, kind, test)` is told.
+    decides how it is read, `named` says how it is read by one that the user names; it may then be
+    given what nothing else claims.
     """
 
     format: str
@@ -54,11 +66,11 @@ class ReaderSpec:
     detects: Callable[[str], bool]
     read: Callable[[bytes, TraceKind | None], Reading]
     begins: re.Pattern[str] | None = None
-    with_test: Callable[[bytes, TraceKind | None, str], Reading] | None = None
+    named: NamedTests | None = None
 
     def read_test(self, test: str) -> Callable[[bytes, TraceKind | None], Reading]:
-        """Return `read`, told that what the file does not name is this test."""
-        if self.with_test is None:
+        """Return `read`, told that what the file does not name is this test, if it knows such."""
+        if self.named is None or self.named.names.search(test) is None:
             return self.read
-        read = self.with_test
+        read = self.named.read
         return lambda content, kind: read(content, kind, test)

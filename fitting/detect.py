@@ -51,8 +51,11 @@ from fitting.readers import (
     perftest_json,
     pingpongs,
     pycewise,
+    rccl_results,
     simgrid,
     sockets,
+    tebench,
+    transfer_engine,
     ucx_perftest,
     ucx_table,
 )
@@ -206,6 +209,7 @@ READERS: tuple[ReaderSpec, ...] = (
     simgrid.SPEC,
     pycewise.SPEC,
     nccl_tests.SPEC,
+    rccl_results.SPEC,
     fio.JSON_SPEC,
     fio.LOG_SPEC,
     gpu_copies.NVBANDWIDTH_SPEC,
@@ -213,6 +217,8 @@ READERS: tuple[ReaderSpec, ...] = (
     pingpongs.MPI4PY_SPEC,
     pingpongs.NETPIPE_SPEC,
     nixlbench.SPEC,
+    tebench.SPEC,
+    transfer_engine.SPEC,
     fabric_pingpong.SPEC,
     sockets.SOCKPERF_SPEC,
     sockets.IPERF_SPEC,
@@ -243,7 +249,9 @@ def read_recognised(
     def read(text: PlainText) -> Reading:
         return _read_plain(text, kind, choice.test)
 
-    found = _first_read(_tries(content, plain), read, plain) or _refuse(content, plain)
+    found = _first_read(_tries(content, plain), read, plain)
+    if found is None:
+        _refuse(content, plain, choice.test)
     return _finished(settled(found, choice, kind), plain)
 
 
@@ -377,7 +385,10 @@ def _read_plain(plain: PlainText, kind: TraceKind | None, test: str | None) -> R
     UnrecognisedTrace if none claims it.
     """
     refused: UnreadableTrace | None = None
-    for reader, text in _claims(plain):
+    claims = list(_claims(plain))
+    if not claims or claims[0][0] is pycewise.SPEC:  # which are but numbers as well
+        claims = [*((reader, plain) for reader in _knowing(test)), *claims]
+    for reader, text in claims:
         try:
             read = reader.read if test is None else reader.read_test(test)
             reading = read(text.content, kind)
@@ -387,6 +398,13 @@ def _read_plain(plain: PlainText, kind: TraceKind | None, test: str | None) -> R
         more = text.removed[len(plain.removed) :]
         return replace(reading, understood=(*reading.understood, *more))
     raise refused or UnrecognisedTrace("the file is not recognised", field=_FIELD)
+
+
+def _knowing(test: str | None) -> list[ReaderSpec]:
+    """The readers that know a test of this name."""
+    if test is None:
+        return []
+    return [one for one in READERS if one.named is not None and one.named.names.search(test)]
 
 
 def _claims(plain: PlainText) -> Iterator[tuple[ReaderSpec, PlainText]]:
@@ -447,7 +465,7 @@ def _has_rates(head: str) -> bool:
     return any(_RATE.search(name) for name in _columns(first)[1])
 
 
-def _refuse(content: bytes, plain: PlainText) -> NoReturn:
+def _refuse(content: bytes, plain: PlainText, test: str | None = None) -> NoReturn:
     """Say what a text that nothing recognises comes near to, without its prefixes where it has
     them.
     """
@@ -464,10 +482,19 @@ def _refuse(content: bytes, plain: PlainText) -> NoReturn:
         detail += f"; times in a CSV would begin {hint.header}"
     elif _has_rates(head):
         detail += "; a table of rates is read with its columns, as in size=bytes,rate=h2d:GB/s"
+    if test is not None and not _knowing(test):
+        known = ", ".join(one.named.example for one in READERS if one.named is not None)
+        detail += f"; no test is called {test[:40]}: expected one as {known}"
+    elif near and (named := _spec(near[0].format).named) is not None and test is None:
+        detail += f"; if it is of one of its tests, name it, as by --test {named.example} (test)"
     raise UnrecognisedTrace(detail, field=_FIELD, nearest=near, hint=hint)
 
 
 def _with_layout(miss: FormatMiss) -> FormatMiss:
     """What a file with all marks of a format lacks is their arrangement."""
-    layout = next(reader.layout for reader in READERS if reader.format == miss.format)
+    layout = _spec(miss.format).layout
     return miss if miss.missing else replace(miss, missing=(f"its layout, {layout}",))
+
+
+def _spec(format_name: str) -> ReaderSpec:
+    return next(reader for reader in READERS if reader.format == format_name)

@@ -85,6 +85,12 @@ _TAGGED = r"\[[^\[\]<>\n]{1,80}\]<std(?:out|err|diag)>:? ?"
 KINDS = (
     # mpirun --tag-output, also inside of rows that the program wrote in parts
     _kind(r"(\[[^\[\]<>\n]{1,80}\])<std(?:out|err|diag)>:? ?", _TAGGED, is_certain=True),
+    # programs that say where in their source they print, before some of their lines
+    _kind(
+        r"(?:\[[^\[\]\n]{1,60}\] tid:[0-9]{1,10}, )?[A-Za-z_][\w:~]{0,60}\(\), [\w./-]{1,80}"
+        r"\.(?:c|cc|cpp|cu|h|hpp):[0-9]{1,6}, ?",
+        is_certain=True,
+    ),
     # build servers: job and step before the time, the number of the stream behind it
     _kind(
         rf"(?:[^\t\n]{{1,100}}\t[^\t\n]{{1,100}}\t\ufeff?)?\[?{_DAY}[T ]{_TIME}"

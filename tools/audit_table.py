@@ -17,7 +17,7 @@ from pathlib import Path
 import solvers
 from analysis.best_known import each_known
 from analysis.setting_price import price
-from app.questions.optimize import prepare
+from app.questions.prepare import prepare
 from app.questions.profiles import paper_profiles
 from app.questions.question import Measurement, Question
 from app.questions.source import Stored

@@ -30,7 +30,6 @@ from app.jobs.ledger import (
 )
 from app.schemas.base import dump_json, problem_out
 from app.schemas.jobs import job_out
-from app.schemas.profiles import profile_out
 from domain.errors import (
     BodyTooSlow,
     IdempotencyKeyInFlight,
@@ -42,7 +41,6 @@ from domain.errors import (
     SluiceError,
     Unauthenticated,
 )
-from domain.profile import HardwareProfile
 from models.errors import Fenced
 from models.identifiers import new_id
 from models.records import AnswerRecord, JobRecord, KeyClaim, KeyedAnswer
@@ -115,7 +113,7 @@ def tagged(
     `file_name` is what it is saved as; it has to be safe in a header. `etag` is that of what has
     more of a state than its bytes.
     """
-    etag = etag or _tag(body)
+    etag = etag or tag_of(body)
     headers = {"ETag": etag, "Cache-Control": REVALIDATED}
     if holds(if_none_match(request), etag):
         return Response(status_code=304, headers=headers)
@@ -139,24 +137,6 @@ def sent(whole: CachedResponse) -> Response:
 # --- If-Match -------------------------------------------------------------------------------------
 
 
-def profile_response(profile: HardwareProfile, *, status: int = 200) -> Response:
-    """Return a profile that was changed, with the ETag that GET gives it."""
-    body = dump_json(profile_out(profile))
-    headers = {"ETag": _tag(body)}
-    if status == 201:
-        headers["Location"] = f"/profiles/{profile.name}"
-    return json_bytes(body, status=status, headers=headers)
-
-
-def profile_expected(request: Request) -> Callable[[HardwareProfile], None]:
-    """Return what raises PreconditionFailed for a profile in another state than If-Match names."""
-
-    def check(profile: HardwareProfile) -> None:
-        _check_match(request, {_tag(dump_json(profile_out(profile)))}, "the profile")
-
-    return check
-
-
 def table_expected(request: Request) -> Callable[[str | None], None]:
     """Return what raises PreconditionFailed where another table is active than If-Match names.
 
@@ -167,7 +147,7 @@ def table_expected(request: Request) -> Callable[[str | None], None]:
         forms = ("", "-json", "-summary")  # of each form that GET gives
         tags = set() if digest is None else {f'"{digest}{form}"' for form in forms}
         tags.update(_since(request, digest))
-        _check_match(request, tags, "the active table")
+        check_match(request, tags, "the active table")
 
     return check
 
@@ -181,23 +161,25 @@ def _since(request: Request, digest: str | None) -> Iterator[str]:
 
 def answer_tag(record: AnswerRecord) -> str:
     """Return the ETag of a stored answer, which other names and notes change as well."""
-    return _tag(record.body + dump_json([record.name, record.note]))
+    return tag_of(record.body + dump_json([record.name, record.note]))
 
 
 def answer_expected(request: Request) -> Callable[[AnswerRecord], None]:
     """Return what raises PreconditionFailed for an answer in another state than is named."""
 
     def check(record: AnswerRecord) -> None:
-        _check_match(request, {answer_tag(record)}, "the answer, with its name and its note,")
+        check_match(request, {answer_tag(record)}, "the answer, with its name and its note,")
 
     return check
 
 
-def _tag(body: bytes) -> str:
+def tag_of(body: bytes) -> str:
+    """Return the strong ETag of these bytes."""
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-def _check_match(request: Request, tags: set[str], what: str) -> None:
+def check_match(request: Request, tags: set[str], what: str) -> None:
+    """Raise PreconditionFailed where If-Match names none of these tags of what is changed."""
     wanted = request.headers.getlist("if-match")
     named = {tag.strip() for tag in ",".join(wanted).split(",")}  # weak ones match nothing
     if wanted and not (named & tags or (named == {"*"} and tags)):

@@ -1,9 +1,8 @@
-"""What the service reports about itself (limits, health, metrics), keys, exception handlers."""
+"""What the service reports about itself (limits, health, metrics), and exception handlers."""
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import FastAPI, Query, Request, Response
@@ -11,26 +10,17 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.api.openapi import reads, refuses
+from app.api.openapi import refuses
 from app.api.respond import json_document, problem
 from app.execution.engine import Pool
 from app.http.app import with_head
-from app.http.bodies import read_json
-from app.http.dependencies import body_rules, own_router, service_of
+from app.http.dependencies import own_router, service_of
 from app.http.metrics import CONTENT_TYPE, gauges_of_connections
-from app.http.service import Service
-from app.questions import keys as questions
-from app.questions.question import known_identifier
 from app.schemas.base import invalid_fields
-from app.schemas.changes import changes_out
-from app.schemas.keys import key_out, new_key_out
-from app.schemas.queries import MAX_PAGE_SIZE, ChangesQuery, NoQuery
+from app.schemas.queries import MAX_PAGE_SIZE, NoQuery
 from app.schemas.service import limits_out
-from contract.changes import ChangesOut
-from contract.keys import KeyIn, KeysOut, NewKeyOut, RotationIn
 from contract.service import AliveOut, LimitsOut, ReadyOut
 from domain.errors import (
-    Conflict,
     FieldProblem,
     MethodNotAllowed,
     NotFound,
@@ -41,7 +31,6 @@ from domain.errors import (
     SluiceError,
     StoreUnavailable,
 )
-from models.records import KeyScope
 
 router = own_router(tags=["service"])
 _PING_LIMIT_S = 5.0
@@ -104,96 +93,6 @@ async def metrics(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
     is_serving = not state.is_draining
     text = await service_of(request).exposition(connections, is_serving=is_serving)
     return Response(text, media_type=CONTENT_TYPE)
-
-
-# --- keys -----------------------------------------------------------------------------------------
-
-
-# Those that make one take no Idempotency-Key: what was answered under it is stored.
-keys_router = own_router(prefix="/keys", tags=["keys"])
-_SECRET = {"Cache-Control": "no-store"}
-
-
-@keys_router.get("", **refuses(409, 422, 503, sends=KeysOut))
-async def list_keys(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """Every key of the owner, without the secrets."""
-    service = _managing(request)
-    found = await service.call(partial(questions.list_keys, service.context.store))
-    return json_document(KeysOut(tuple(map(key_out, found))))
-
-
-@keys_router.post("", **reads(KeyIn, 409, sends=NewKeyOut, status=201, keyed=False))
-async def create_key(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
-    """A new key; its secret is sent this once."""
-    service = _managing(request)
-    asked = await read_json(request, KeyIn, **body_rules(request))
-    make = partial(
-        questions.create_key,
-        service.context.store,
-        asked.name,
-        KeyScope(asked.scope),
-        expires_in_s=asked.expires_in_s,
-        requests_per_s=asked.requests_per_s,
-    )
-    return await _with_secret(service, await service.write(make))
-
-
-@keys_router.post(
-    "/{id}/rotation", **reads(RotationIn, 404, 409, sends=NewKeyOut, status=201, keyed=False)
-)
-async def rotate_key(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
-    """A new key like this one, which goes on for a while."""
-    service = _managing(request)
-    asked = await read_json(request, RotationIn, **body_rules(request))
-    _check(id)
-    make = partial(questions.rotate_key, service.context.store, id, kept_s=asked.kept_s)
-    return await _with_secret(service, await service.write(make))
-
-
-@keys_router.delete(
-    "/{id}", status_code=204, response_class=Response, **refuses(404, 409, 422, 503)
-)
-async def revoke_key(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
-    """End a key, and the browsers that signed in by it, at once."""
-    service = _managing(request)
-    _check(id)
-    await service.write(partial(questions.revoke_key, service.context.store, id))
-    await service.lookups.refresh()
-    return Response(status_code=204)
-
-
-def _managing(request: Request) -> Service:
-    """Return the service where keys mean something.
-
-    Where nobody is asked who he is, anybody could make himself a key for later. Raises Conflict.
-    """
-    if request.app.state.gate is None:
-        raise Conflict("this service asks nobody who he is: see SLUICE_AUTH")
-    return service_of(request)
-
-
-async def _with_secret(service: Service, made: questions.NewKey) -> Response:
-    await service.lookups.refresh()
-    return json_document(new_key_out(made), status=201, headers=_SECRET)
-
-
-def _check(identifier: str) -> None:
-    if identifier != questions.FIRST_KEY:
-        known_identifier(identifier, "key")
-
-
-@router.get("/changes", **refuses(422, 503, sends=ChangesOut))
-async def changes(request: Request, query: Annotated[ChangesQuery, Query()]) -> Response:
-    """Who changed what of the owner's, the newest first; of one subject where it is named."""
-    store = service_of(request).context.store
-    listed = partial(
-        questions.list_changes,
-        store,
-        subject=query.subject,
-        after=query.cursor,
-        limit=query.limit,
-    )
-    return json_document(changes_out(await service_of(request).call(listed)))
 
 
 # --- exception handlers: every refusal becomes a problem document ---------------------------------

@@ -57,35 +57,12 @@ class Parser(argparse.ArgumentParser):
 
 # What follows each command in its example; files of examples are there in a checkout.
 _EXAMPLES = {
-    "optimize": "examples/kv-staging.json --current 512KiB",
-    "fit": "examples/local-path-direct.csv --save-as local-path",
-    "compose": "--stage copy=copy.csv --stage wire=wire.csv --save-as path",
-    "plan": "osu-latency.txt --min-message 64 --max-message 1MiB",
-    "profiles list": "--json",
-    "profiles show": "myrinet-gam",
-    "profiles save": "staging examples/kv-staging.json",
-    "profiles revisions": "myrinet-gam",
-    "profiles use": "myrinet-gam 1",
-    "profiles tables": "myrinet-gam",
-    "profiles activate": "myrinet-gam 0123abcd",
-    "profiles delete": "staging --yes",
-    "answers list": "--profile myrinet-gam",
-    "answers show": "0123456789abcdef0123456789abcdef",
-    "answers name": "0123456789abcdef0123456789abcdef 'NIC x2'",
-    "jobs list": "--state running",
-    "jobs show": "0123456789abcdef0123456789abcdef",
-    "keys list": "",
-    "keys create": "build-server --scope write --days 90",
-    "keys rotate": "7f3a5c --keep 600",
-    "keys revoke": "7f3a5c",
-    "open": "myrinet-gam",
     "demo": "--once",
     "admin completion": "bash",
     "serve": "--port 8080",
     "admin work": "--workers 2",
     "admin engine scheduler": "",
     "admin engine worker": "--workers 2",
-    "changes": "staging --limit 20",
     "admin collect": "--keep jobs=30d,answers=90d --dry-run",
     "admin backup": "monday.sluice",
     "admin restore": "monday.sluice",
@@ -136,7 +113,9 @@ class Root(Parser):
         return text.format_help()
 
 
-def add(commands: Root | Commands[Parser], name: str, summary: str, example: str = "") -> Parser:
+def add(
+    commands: Root | Commands[Parser], name: str, summary: str, example: str | None = None
+) -> Parser:
     """Add a command, or a verb of one, with its example, by itself that of the table."""
     place = commands.add_command if isinstance(commands, Root) else commands.add_parser
     parser: Parser = place(
@@ -146,26 +125,37 @@ def add(commands: Root | Commands[Parser], name: str, summary: str, example: str
         formatter_class=argparse.RawDescriptionHelpFormatter,  # an example is never broken
         allow_abbrev=False,
     )
-    example = example or _EXAMPLES[parser.prog.removeprefix("sluice ")]
+    if example is None:
+        example = _EXAMPLES[parser.prog.removeprefix("sluice ")]
     parser.epilog = f"example: {parser.prog} {example}".rstrip()
     parser.add_argument("--json", action="store_true", help="print the HTTP service's document")
     return parser
 
 
+def add_above(commands: Root, name: str, summary: str) -> Parser:
+    """Add a command that only has verbs, which say their examples."""
+    return commands.add_command(name, help=summary, allow_abbrev=False)
+
+
+def add_listed(parser: Parser) -> Commands[Parser]:
+    """Add the place of the verbs of a command that means `list` where none is given."""
+    parser.add_argument("--json", action="store_true", help="of the list, where no verb is given")
+    return parser.add_subparsers(dest="verb", metavar="VERB", help="default: list")
+
+
+def add_count_and_owner(parser: Parser) -> None:
+    """Add how many are listed, and whose."""
+    parser.add_argument(
+        "--limit", type=whole, default=20, metavar="COUNT", help="how many at most (20)"
+    )
+    add_owner(parser)
+
+
 def add_constraints(parser: Parser) -> None:
     parser.add_argument(
-        "--min-fragment-bytes", type=size, metavar="SIZE", help="least size of a fragment"
+        "--limit", type=whole, default=20, metavar="COUNT", help="how many at most (20)"
     )
-    parser.add_argument(
-        "--max-fragment-bytes", type=size, metavar="SIZE", help="greatest size of a fragment"
-    )
-    parser.add_argument(
-        "--alignment-bytes",
-        type=size,
-        metavar="SIZE",
-        help="all fragments but the last are multiples",
-    )
-    parser.add_argument("--max-fragments", type=whole, metavar="COUNT", help="most fragments")
+    add_owner(parser)
 
 
 def add_overlap(parser: Parser) -> None:
@@ -196,15 +186,6 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME=VALUE",
         help="of a file of several conditions: those rows, as connections=1; may be repeated",
-    )
-
-
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add which columns of a table hold what."""
-    parser.add_argument(
-        "--columns",
-        metavar="COLUMNS",
-        help="of any table: size=COLUMN,time=COLUMN:us or rate=COLUMN:GB/s; #2 is the second one",
     )
 
 
@@ -281,23 +262,6 @@ def add_mpi(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launcher", metavar="NAME", help="default: named like the wrapper")
     parser.add_argument(
         "--allow-run-as-root", action="store_true", help="have Open MPI start programs as root"
-    )
-
-
-def add_message_range(parser: Parser, smallest: str = "1 KiB", largest: str = "16 MiB") -> None:
-    parser.add_argument(
-        "--min-message",
-        dest="min_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help=f"smallest message ({smallest})",
-    )
-    parser.add_argument(
-        "--max-message",
-        dest="max_message_bytes",
-        type=size,
-        metavar="SIZE",
-        help=f"largest ({largest})",
     )
 
 

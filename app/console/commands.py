@@ -1,4 +1,4 @@
-"""sluice optimize, engine: use cases without a server; targets of exports."""
+"""The store of a command, its fits, and the parts of a cluster."""
 
 from __future__ import annotations
 
@@ -9,146 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from app.console.files import (
-    Source,
-    TraceSource,
-    body_of,
-    check_timeline_file,
-    costs_of,
-    merged,
-    read_sources,
-    read_trace,
-    said_of_overlap,
-    said_of_rows,
-    write_timeline,
-)
-from app.console.own_transfers import optimize_transfers, text_of
-from app.console.reports import (
-    answer_parts,
-    fit_summary_parts,
-)
-from app.console.running import run_operation, solving_line, ticking_line
+from app.console.files import TraceSource
+from app.console.running import ticking_line
 from app.settings import Settings
 from app.telemetry import logging_as
-from app.text.units import printable, quoted
+from app.text.units import quoted
 from app.ui.terminal import Output, Screen
 from domain.errors import InvalidInput, NotFound
 from domain.profile import ProfileReference
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
-    from app.questions.question import Question
-    from contract.optimize import OptimizeOut
-    from domain.profile import ProfileRevision
     from models.session import Store
 
 INTERRUPTED = 130
 _NAMES = 1000  # of profiles, among which the one that was meant is looked for
-
-
-# --- optimize -------------------------------------------------------------------------------------
-
-
-def optimize(arguments: argparse.Namespace, output: Output) -> int:
-    """Solve one question and print its answer."""
-    from app.schemas.optimize import read_answer
-
-    if arguments.timeline is not None:
-        check_timeline_file(arguments.timeline)
-    settings = Settings.from_environment()
-    source = read_sources(arguments.sources, settings)
-    transfers = text_of(source)
-    if transfers is not None:
-        return optimize_transfers(transfers, arguments, output)
-    question = _question(arguments, source)
-    needs_store = is_stored(question.source) or question.save_as is not None
-    if needs_store:
-        with opened_store(settings) as store:
-            body, is_interrupted = _answer(question, settings, output, store=store)
-    else:
-        body, is_interrupted = _answer(question, settings, output, store=None)
-    if output.wants_json:
-        output.document(body)
-    if not output.wants_json or arguments.timeline is not None:
-        _show_answer(read_answer(body), arguments, output)
-    if is_interrupted:
-        output.note("interrupted; this is the best found so far")
-    return INTERRUPTED if is_interrupted else 0
-
-
-def _show_answer(answer: OptimizeOut, arguments: argparse.Namespace, output: Output) -> None:
-    """Print what a person reads of an answer, and draw it into the file that is named."""
-    screen, timeline = output.out, arguments.timeline
-    if not output.wants_json:
-        if answer.fit:
-            output.parts([*fit_summary_parts(answer.fit, width=screen.width), ""])
-        output.parts(
-            answer_parts(
-                answer,
-                width=screen.width,
-                ink=screen.ink,
-                with_sensitivities=arguments.sensitivities,
-            )
-        )
-    if timeline is not None:
-        write_timeline(timeline, answer)
-        if not output.wants_json:
-            output.parts([f"timeline written to {printable(timeline)}"])
-
-
-def _question(arguments: argparse.Namespace, source: Source) -> Question:
-    from app.schemas.base import dump_json, parse_json
-    from app.schemas.optimize import optimize_question
-    from contract.optimize import OptimizeIn
-
-    options = {
-        "message_bytes": arguments.bytes,
-        "strategy": arguments.strategy,
-        "save_as": arguments.save_as,
-        "uncertainty": {
-            "current": arguments.current,
-            "relative": arguments.relative,
-            "robust": arguments.robust,
-        },
-        "fit_options": {**said_of_overlap(arguments), **said_of_rows(arguments)},
-        **_solving_options(arguments),
-    }
-    if arguments.transfers is not None:
-        options["fit_options"]["where"] = None  # conditions are those of the transfers
-        content = read_trace(arguments.transfers, Settings.from_environment())
-        text = content.decode("utf-8", errors="replace")
-        options["transfers"] = {"content": text, "where": dict(arguments.where or ())}
-    body = merged(body_of(source), options)
-    _require_size(body)
-    question = optimize_question(parse_json(OptimizeIn, dump_json(body)))
-    return replace(question, source=costs_of(source, question.source))
-
-
-def _answer(
-    question: Question, settings: Settings, output: Output, *, store: Store | None
-) -> tuple[bytes, bool]:
-    """Return the answer's document, and whether Ctrl-C ended the search."""
-    from app.operations.optimize import Optimize
-    from app.questions.optimize import prepare
-    from app.questions.source import Stored
-    from app.schemas.optimize import render_answer
-
-    with ticking_line(output.err, "fitting"):  # of a trace; nothing else takes long there
-        prepared = prepare(question, Stored.of_store(store), fragment_cap=settings.max_fragments)
-    operation = Optimize(prepared, unrequested)
-    if store is not None:
-        with store.reading() as unit:
-            stored = operation.stored(unit)
-        if stored is not None:
-            return stored.document, False
-    with solving_line(output.err) as show:
-        ran = run_operation(operation, settings, show)
-    if store is None:
-        return render_answer(operation.answer(ran.result)), ran.is_interrupted
-    with store.unit_of_work() as unit:
-        return operation.keep(unit, ran.result).document, ran.is_interrupted
 
 
 # --- shared ---------------------------------------------------------------------------------------
@@ -157,7 +34,7 @@ def _answer(
 def fit_source(source: TraceSource, settings: Settings, screen: Screen) -> FittedTrace:
     """Return the fit of a trace, as it is made where no options are given."""
     from app.questions.fits import fit_traces
-    from app.questions.optimize import sizes_used_for
+    from app.questions.prepare import sizes_used_for
     from app.questions.question import LoadedTrace
     from models.records import FitRequest
 
@@ -167,11 +44,6 @@ def fit_source(source: TraceSource, settings: Settings, screen: Screen) -> Fitte
             FitRequest(kinds=(None,)),
             sizes_used=sizes_used_for(None, fragment_cap=settings.max_fragments),
         )
-
-
-def unrequested(profile: ProfileRevision | None) -> bytes:
-    """Return no request: the operation is no job."""
-    return b""
 
 
 @contextmanager
@@ -221,28 +93,6 @@ def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
             yield store
     else:
         yield None
-
-
-def _solving_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "static_bytes": arguments.static_bytes,
-        "allow_refragmentation": arguments.allow_refragmentation,
-        "relative_gap": arguments.relative_gap,
-        "time_limit_s": arguments.time_limit,
-        "constraints": {
-            "min_fragment_bytes": arguments.min_fragment_bytes,
-            "max_fragment_bytes": arguments.max_fragment_bytes,
-            "alignment_bytes": arguments.alignment_bytes,
-            "max_fragments": arguments.max_fragments,
-        },
-    }
-
-
-def _require_size(body: dict[str, Any]) -> None:
-    if body.get("message_bytes") is None:
-        raise InvalidInput(
-            "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
-        )
 
 
 # --- what a cluster is made of --------------------------------------------------------------------

@@ -20,7 +20,8 @@ from app.operations.fits import TIMELINE_FIELD, answer_schedules
 from app.settings import Settings
 from app.text.gzipped import MAGIC, expand
 from app.text.units import printable, quoted
-from contract.limits import PROFILE_NAME_RULE
+from contract.limits import MAX_TEST_LENGTH, PROFILE_NAME_RULE
+from domain.conditions import named_test
 from domain.errors import (
     BodyTooLarge,
     InconsistentInput,
@@ -475,6 +476,18 @@ def said_of_rows(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return which test, run and condition of a file a command means, as `fit_options` have it."""
     where = ",".join("=".join(one) for one in getattr(arguments, "where", None) or ())
     return {"test": arguments.test, "run": arguments.run, "where": where or None}
+
+
+def test_in_names(names: Sequence[str]) -> str | None:
+    """Return the test that these files are called after, or that of each in their order; None for
+    none.
+    """
+    found = [named_test(Path(name).name) or "" for name in names]
+    if len(set(found)) == 1:
+        return found[0] or None
+    joined = ",".join(found)
+    is_each = not any(Path(name).is_dir() for name in names)
+    return joined if is_each and len(joined) <= MAX_TEST_LENGTH else None
 
 
 def json_body(name: str, settings: Settings, *, field: str) -> dict[str, Any]:

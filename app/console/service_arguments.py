@@ -1,4 +1,4 @@
-"""The grammar of the commands that run the service, show it, and keep its database."""
+"""The grammar of the commands that run the service, and keep its database."""
 
 from __future__ import annotations
 
@@ -6,27 +6,18 @@ from app.console.argument_parts import (
     SHELLS,
     Root,
     add,
-    add_owner,
     whole,
 )
 
 
 def add_served(commands: Root) -> None:
-    """Add the commands that run the service, show it, and keep its database."""
+    """Add the commands that run the service, and keep its database."""
     _add_service(commands)
     _add_shown(commands)
     _add_upkeep(commands)
 
 
 def _add_shown(commands: Root) -> None:
-    opened = add(commands, "open", "open the page, or that of a profile, an answer, a job or a fit")
-    opened.add_argument(
-        "what", metavar="WHAT", nargs="?", help="a profile's name, or an ID (default the workbench)"
-    )
-    opened.add_argument(
-        "--address", metavar="URL", help="of the service (SLUICE_PORT here, or 8080)"
-    )
-    add_owner(opened)
     demo = add(commands, "demo", "serve, solve real input over HTTP, print it, keep serving")
     demo.add_argument("--once", action="store_true", help="stop after printing")
     completion = add(commands, "completion", "print what a shell completes sluice's words by")
@@ -54,12 +45,6 @@ def _add_service(commands: Root) -> None:
 
 
 def _add_upkeep(commands: Root) -> None:
-    changes = add(commands, "changes", "show who changed what, the newest first")
-    changes.add_argument(
-        "subject", metavar="SUBJECT", nargs="?", help="a profile, or the identifier of what changed"
-    )
-    changes.add_argument("--limit", type=whole, metavar="COUNT", default=50, help="so many (50)")
-    add_owner(changes)
     collect = add(commands, "collect", "delete what is kept no longer, as SLUICE_RETENTION says")
     collect.add_argument("--keep", metavar="RULES", help="in its place, such as jobs=30d/10000")
     collect.add_argument("--owner", metavar="OWNER", help="of one owner alone")

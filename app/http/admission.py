@@ -116,8 +116,8 @@ class Admission:
     @contextmanager
     def entered(self, client: str) -> Iterator[None]:
         """Count a request of this client while the block lasts. Raises Overloaded."""
-        clients = {*self._of_client, client}
-        self._parallel = max(1, self._slots(len(clients)))  # those of a cluster come and go
+        if self._count >= self._parallel:  # those of a cluster come and go
+            self._parallel = max(1, self._slots(len({*self._of_client, client})))
         self.check(client)
         self._of_client[client] += 1
         self._count += 1

@@ -238,3 +238,8 @@ def trace_rules(request: Request) -> BodyRules:
 def _rules(request: Request, limit: int, budget: BodyBudget) -> BodyRules:
     admitted = admitted_of(request.scope)
     return {"limit": limit, "budget": budget if admitted is None else budget.of(admitted.owner)}
+
+
+def base_url_of(request: Request) -> str:
+    """Return the address that this request was sent to, without a slash at its end."""
+    return str(request.base_url).rstrip("/")

@@ -38,12 +38,12 @@ from app.jobs.ledger import accept_job, cancel_job, get_job
 from app.jobs.metrics import Gauges, gauges_of, gauges_of_runner
 from app.operations.fits import FitTraces, PlotFit, ReadFiles
 from app.operations.operation import Operation, Outcome
-from app.operations.optimize import Optimize, schedule_operation
 from app.operations.recent import RecentResults, Remembered
 from app.operations.tasks import result_of, task_of
 from app.operations.work import Fitted
 from app.questions.fits import find_fit
 from app.questions.source import FileWork, ReadElsewhere, Stored
+from app.registry import VERBS
 from app.settings import Settings
 from domain.errors import SluiceError
 from domain.profile import ProfileReference
@@ -55,7 +55,6 @@ from models.records import StoredBytes
 if TYPE_CHECKING:
     from app.http.access import Gate
     from app.jobs.runner import Runner
-    from app.operations.solves import Solved
     from domain.fit_plot import FitPlot
     from models.records import ChangedBy, JobRecord, Waiting
     from models.session import Store, UnitOfWork
@@ -119,8 +118,8 @@ class Unstored:
     thread that may wait to store it; without that a worker has to solve it.
     """
 
-    operation: Optimize
-    result: Solved | None
+    operation: Operation[Any]
+    result: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +221,9 @@ class Service:
 
     # --- optimisations ----------------------------------------------------------------------------
 
-    async def optimize(self, make: Make[Optimize], client: Client, then: Then = nothing) -> bytes:
+    async def optimize(
+        self, make: Make[Operation[Any]], client: Client, then: Then = nothing
+    ) -> bytes:
         """Return the JSON of the answer: a stored one, or one that is solved and stored now, with
         what `then` stores.
         """
@@ -250,11 +251,11 @@ class Service:
         with self.admissions[Pool.SOLVE].entered(client.name):
             return await self._answer(found, client)
 
-    def asked_schedule(self, asked: Lookup) -> Make[Optimize]:
+    def asked_schedule(self, asked: Lookup) -> Make[Operation[Any]]:
         """Return the optimisation that a lookup asks for where no table answers it."""
-        settings = self.context.settings
-        return lambda stored: schedule_operation(
-            asked.reference, asked.message_bytes, stored, settings
+        schedule = VERBS["optimize"].module("operation").schedule
+        return partial(
+            schedule, asked.reference, asked.message_bytes, settings=self.context.settings
         )
 
     async def _answer(
@@ -422,7 +423,7 @@ class Service:
     # --- in worker threads ------------------------------------------------------------------------
 
     def _answered_here(
-        self, make: Make[Optimize], files: Files, then: Then = nothing
+        self, make: Make[Operation[Any]], files: Files, then: Then = nothing
     ) -> Answered | Unstored:
         """Return the stored answer, or solve and store it at once; else return what is left to do.
 

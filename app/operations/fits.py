@@ -17,9 +17,9 @@ from app.operations.work import FilesFitted, FilesWork, Fitted, FitWork, PlotWor
 from app.questions.fits import FittedTrace, StoredFit, save_fit
 from app.questions.question import LoadedTrace
 from app.questions.source import FileWork
+from app.schemas.answers import with_unique_names
 from app.schemas.base import dump_json
 from app.schemas.fits import fit_out, fit_plot_out
-from app.schemas.optimize import with_unique_names
 from app.schemas.stages import stored_pipeline
 from domain.errors import LimitReached, StrategyDeclined, UnreadableTrace
 from domain.fit_plot import FitPlot

@@ -24,8 +24,7 @@ from app.execution.engine import (
 )
 from app.execution.local import LocalEngine, PoolOptions
 from app.execution.slot import SlotOptions
-from app.operations.operation import Operation, OperationKind
-from app.operations.optimize import requested_optimize
+from app.operations.operation import Operation
 from app.registry import VERBS, jobs
 from domain.errors import (
     Cancelled,
@@ -122,12 +121,7 @@ def _error(operation: Operation[Any], end: End, limits: Limits) -> SluiceError:
 
 Prepare: TypeAlias = Callable[[bytes, "Stored", "Settings"], Operation[Any]]
 
-_PREPARE: dict[OperationKind, Prepare] = {
-    OperationKind.OPTIMIZE: requested_optimize,
-}
-
-
-JOB_KINDS = (*(kind.value for kind in _PREPARE), *(verb.name for verb in jobs()))
+JOB_KINDS = tuple(verb.name for verb in jobs())
 
 
 def prepare_request(
@@ -140,7 +134,7 @@ def prepare_request(
     """
     verb = VERBS.get(kind)
     if verb is None or not verb.doing:
-        return _PREPARE[OperationKind(kind)](request, stored, settings)
+        raise ValueError(f"{kind!r} is the kind of no job")
     prepare: Prepare = verb.module("operation").requested
     return prepare(request, stored, settings)
 

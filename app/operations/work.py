@@ -21,7 +21,7 @@ from app.questions.fits import (
     plot_stored,
     read_traces,
 )
-from app.questions.optimize import sizes_used_for
+from app.questions.prepare import sizes_used_for
 from app.questions.question import LoadedTrace, Measurement
 from app.questions.settings import Exported, ExportQuestion, export
 from app.questions.source import FileWork, FitNow, MeasurementsWork

@@ -1,4 +1,4 @@
-"""Keys: made, listed, exchanged and revoked; and who changed what.
+"""Keys: made, listed, exchanged and revoked.
 
 A secret is shown once, and stored as its SHA-256.
 """
@@ -16,7 +16,7 @@ from app.questions.profiles import seed_paper_profiles
 from contract.limits import DEFAULT_KEY_KEPT_S, MAX_KEY_NAME
 from domain.errors import Conflict, InvalidInput
 from models.identifiers import new_id
-from models.records import ApiKeyRecord, ChangeRecord, KeyScope
+from models.records import ApiKeyRecord, KeyScope
 
 if TYPE_CHECKING:
     from models.session import Store
@@ -131,24 +131,6 @@ def sign_in(store: Store, key_id: str) -> NewKey:
         unit.api_keys.add(made.record)
         unit.api_keys.keep_browsers(parent.parent or parent.id, MAX_BROWSERS)
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class ChangePage:
-    """One page, newest first; `after` is where the next one starts, None at the end."""
-
-    changes: tuple[ChangeRecord, ...]
-    after: str | None
-
-
-def list_changes(
-    store: Store, *, subject: str | None = None, after: str | None = None, limit: int = 50
-) -> ChangePage:
-    """Return a page of who changed what of the owner's, or of one subject of it."""
-    with store.reading() as unit:
-        found = unit.changes.list(subject=subject, after=after, limit=limit + 1)
-    last = found[limit - 1].id if len(found) > limit else None
-    return ChangePage(tuple(found[:limit]), last)
 
 
 def is_usable(key: ApiKeyRecord, now: datetime) -> bool:

@@ -1,33 +1,42 @@
-"""What contract/answers.py declares, made of stored answers."""
+"""A stored answer to optimize, read again, and what others than its own pages ask of it."""
 
 from __future__ import annotations
 
-from app.questions.optimize import AnswerPage
-from app.schemas.base import timestamp
-from contract.answers import OptimizationsOut, SummaryOut
-from contract.profile import ProfileRevisionOut
-from models.records import AnswerSummary
+from dataclasses import replace
+
+from app.schemas.base import read_output
+from contract.optimize import DeliveredOptimizeOut, OptimizeOut
+from domain.default_sizes import CURRENT
+from domain.errors import UnreadableRecord
+from domain.pipeline import unique_names
 
 
-def summary_out(summary: AnswerSummary) -> SummaryOut:
-    """Return what a page shows of a stored answer."""
-    name, revision = summary.profile_name, summary.profile_revision
-    return SummaryOut(
-        id=summary.id,
-        created_at=timestamp(summary.created_at),
-        strategy=summary.strategy.value,
-        message_bytes=summary.message_bytes,
-        fragments=summary.fragments,
-        latency_us=summary.latency_us,
-        lower_bound_us=summary.lower_bound_us,
-        relative_gap=summary.relative_gap,
-        status=summary.status.value,
-        profile=None if name is None or revision is None else ProfileRevisionOut(name, revision),
-        name=summary.name,
-        note=summary.note,
+def read_answer(body: bytes) -> OptimizeOut:
+    """Return what a stored answer says, of stages that choose their pulses too.
+
+    Raises UnreadableRecord for one of another version.
+    """
+    try:
+        return read_output(OptimizeOut, body)
+    except UnreadableRecord:
+        return read_output(DeliveredOptimizeOut, body)
+
+
+def current_of(answer: OptimizeOut) -> int | None:
+    """Return the size that is repeated today, bytes; None where the answer does not have it."""
+    found = next((one for one in answer.baselines if one.name == CURRENT), None)
+    return None if found is None else found.static_bytes or answer.message_bytes
+
+
+def with_unique_names(answer: OptimizeOut) -> OptimizeOut:
+    """Return an answer whose stages have names of their own: the same one where they have."""
+    if answer.pipeline is None:
+        return answer
+    stages = answer.pipeline.stages
+    names = [stage.name for stage in stages]
+    if len(set(names)) == len(names):
+        return answer
+    renamed = tuple(
+        replace(stage, name=name) for stage, name in zip(stages, unique_names(names), strict=True)
     )
-
-
-def answers_out(page: AnswerPage) -> OptimizationsOut:
-    """Return a page of stored answers as it is sent."""
-    return OptimizationsOut(tuple(map(summary_out, page.summaries)), page.after)
+    return replace(answer, pipeline=replace(answer.pipeline, stages=renamed))

@@ -17,7 +17,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from app.errors import field_problems, kind_of, pointer_of, problem_type
-from contract.declare import Input, Output
+from contract.declare import Input, Output, echoed_names
 from contract.limits import MAX_REPORTED, MAX_SEED, PROFILE_NAME_RULE
 from contract.notices import NoticeOut
 from contract.problem import FieldProblemOut, ProblemOut
@@ -152,6 +152,16 @@ _reader: Callable[[Any], Callable[[bytes], Any]] = cache(_make_reader)
 def same_named(kind: type[OutputT], value: object) -> OutputT:
     """Return an output whose fields are the attributes of the same names of a value."""
     return kind(*_attributes(kind)(value))
+
+
+def echoes(kind: type, *asked: object) -> dict[str, Any]:
+    """Return what an answer of this kind repeats of the questions, those that have it, by name."""
+    return {
+        name: getattr(question, name)
+        for name in echoed_names(kind)
+        for question in asked
+        if hasattr(question, name)
+    }
 
 
 def _attributes_of(kind: Any) -> attrgetter[tuple[Any, ...]]:

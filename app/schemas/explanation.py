@@ -6,7 +6,7 @@ from analysis.explain import Explained
 from analysis.explanation import Explanation
 from app.schemas.base import same_named
 from app.schemas.stages import limits_of, stored_pipeline
-from contract.compare import ExplanationOut, PathShareOut, SavingOut
+from contract.answers import ExplanationOut, PathShareOut, SavingOut
 from contract.optimize import OptimizeOut
 from domain.errors import StrategyDeclined
 

@@ -80,15 +80,6 @@ def parse_group(text: str) -> StepGroup:
     return StepGroup(name, words, Combine(combine))
 
 
-def parse_composed(text: str, field: str) -> tuple[str, tuple[str, ...]]:
-    """Return a name and what is of it, of `name=one,other`. Raises InvalidInput naming `field`."""
-    name, _, rest = text.partition("=")
-    words = tuple(rest.split(","))
-    if not name or not all(words):
-        raise InvalidInput("expected name=one or name=one,other", field=field)
-    return name, words
-
-
 def parse_excluded(text: str) -> ExcludedSample:
     """Return a sample in one word, `bytes:µs:stage`. Raises InvalidInput naming `exclude`."""
     if _EXCLUDED.fullmatch(text) is None:
@@ -102,12 +93,12 @@ def parse_excluded(text: str) -> ExcludedSample:
 
 
 def fit_options_of(given: FitOptionsIn) -> FitOptions:
-    """Return the options of a request. Raises InvalidInput."""
+    """Return the options of a request. Raises InvalidInput that names the option's field."""
     if given.columns is not None:
         try:
             checked_columns(given.columns)
         except ValueError as refusal:
-            raise InvalidInput(str(refusal), field="fit_options.columns") from None
+            raise InvalidInput(str(refusal), field="columns") from None
     return FitOptions(
         FitMethod(given.method),
         FitShape(given.shape),

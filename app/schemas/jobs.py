@@ -1,4 +1,4 @@
-"""What contract/jobs.py declares, as jobs keep it, and jobs as they are sent."""
+"""Jobs as contract/jobs.py sends them."""
 
 from __future__ import annotations
 
@@ -9,94 +9,20 @@ from typing import Any
 
 from orjson import Fragment
 
-from app.questions.settings import ExportQuestion, ExportScope
-from app.questions.tables import TableQuestion, TableScope
-from app.schemas.base import dump_json, read_output, timestamp
-from app.schemas.settings import workload_of
-from app.schemas.stages import constraints_out, limits_of
+from app.schemas.base import read_output, timestamp
 from contract.declare import Output
 from contract.jobs import (
     AnyJobOut,
-    ExportJobIn,
     HideJobOut,
     JobOut,
     JobPointOut,
     JobProgressOut,
     LayerJobOut,
-    TableJobIn,
     ThresholdsJobOut,
 )
 from contract.problem import ProblemOut
-from domain.profile import ProfileReference, ProfileRevision
-from domain.regret import Objective
 from domain.solution import relative_excess
 from models.records import JobRecord
-
-
-def revision_asked(asked: TableJobIn | ExportJobIn) -> ProfileReference:
-    """Return the revision that a job is about."""
-    return ProfileReference.parse(asked.profile)
-
-
-def export_scope(asked: ExportJobIn) -> ExportScope:
-    """Return what is asked for. Raises InvalidInput."""
-    return ExportScope(
-        target=asked.target,
-        options=tuple(asked.options.items()),
-        min_message_bytes=asked.min_message_bytes,
-        max_message_bytes=asked.max_message_bytes,
-        workload=workload_of(asked.workload) if asked.workload else None,
-        objective=None if asked.objective is None else Objective(asked.objective),
-        limits=limits_of(asked.constraints) if asked.constraints else None,
-        time_limit_s=asked.time_limit_s,
-    )
-
-
-def table_request(question: TableQuestion, *, activate: bool | None) -> bytes:
-    """Return a TableJobIn as JSON; the question has a profile."""
-    return dump_json({**_scope(question.scope), **_of(question.profile), "activate": activate})
-
-
-def export_request(question: ExportQuestion) -> bytes:
-    """Return an ExportJobIn as JSON; the question has a profile."""
-    scope = question.scope
-    return dump_json(
-        {
-            **_of(question.profile),
-            "target": scope.target,
-            "options": dict(scope.options),
-            "min_message_bytes": scope.min_message_bytes,
-            "max_message_bytes": scope.max_message_bytes,
-            "workload": [
-                {"message_bytes": size.message_bytes, "weight": size.share}
-                for size in scope.workload.sizes
-            ]
-            if scope.workload
-            else None,
-            "objective": scope.objective,
-            "constraints": constraints_out(scope.limits) if scope.limits else None,
-            "time_limit_s": scope.time_limit_s,
-            "table": question.table.digest if question.table else None,
-        }
-    )
-
-
-def _of(profile: ProfileRevision | None) -> dict[str, Any]:
-    assert profile is not None
-    return {"profile": f"{profile.name}@{profile.revision}"}
-
-
-def _scope(scope: TableScope) -> dict[str, Any]:
-    return {
-        "min_message_bytes": scope.min_message_bytes,
-        "max_message_bytes": scope.max_message_bytes,
-        "relative_gap": scope.relative_gap,
-        "constraints": constraints_out(scope.limits),
-        "time_limit_s": scope.time_limit_s,
-    }
-
-
-# --- durable jobs, out ----------------------------------------------------------------------------
 
 
 class JobKind(StrEnum):

@@ -16,7 +16,7 @@ from app.questions.fits import check_request
 from app.schemas.fit_requests import EXCLUDED_PATTERN, CheckedColumns, parse_excluded, parse_group
 from contract.declare import words_of
 from contract.fit import FitQueryIn
-from contract.fit_options import RUN_MEANS, TEST_MEANS, WHERE_MEANS, MaxRanges, Run, TestName, Where
+from contract.fit_options import MaxRanges, Run, TestName, Where
 from contract.limits import (
     DEFAULT_MAX_RANGES,
     MAX_MESSAGE_BYTES,
@@ -54,6 +54,7 @@ Flag = Annotated[bool, BeforeValidator(_true_or_false)]
 Digits = BeforeValidator(_plain_digits)
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE), Digits]
 Identifier = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+Typed = Annotated[str, Field(max_length=40)]  # a size as a page is given it
 MessageBytes = Annotated[int, Field(ge=1, le=MAX_MESSAGE_BYTES), Digits]
 _Group = Annotated[
     str,
@@ -62,7 +63,9 @@ _Group = Annotated[
 _Excluded = Annotated[str, Field(max_length=_MAX_EXCLUDED_LENGTH, pattern=EXCLUDED_PATTERN)]
 _CURSOR = "where the page begins: `next_cursor` of the page before"
 _LIMIT = "items of the page at most"
-_FIT_MEANS = {word.place[0]: word.means for word in words_of(FitQueryIn)}
+_FIT_MEANS = {
+    word.place[0]: word.means.replace("null:", "absent:") for word in words_of(FitQueryIn)
+}
 
 
 class TableFormat(StrEnum):
@@ -150,18 +153,10 @@ class FitQuery(Query):
     """What the trace is, how to fit it, the profile to save it as, and whether a plot is wanted."""
 
     kind: TraceKind | None = Field(None, description=_FIT_MEANS["kind"])
-    method: FitMethod = Field(
-        FitMethod.ROBUST,
-        description="robust: outliers weigh less; weighted: relative residuals; ordinary: least "
-        "squares in µs",
-    )
-    shape: FitShape = Field(
-        FitShape.RANGES,
-        description="ranges: as many lines as the data support; line: one; narrowed: one, over the "
-        "fragment sizes that the schedules use",
-    )
+    method: FitMethod = Field(FitMethod.ROBUST, description=_FIT_MEANS["method"])
+    shape: FitShape = Field(FitShape.RANGES, description=_FIT_MEANS["shape"])
     max_ranges: Annotated[MaxRanges, Digits] = Field(
-        DEFAULT_MAX_RANGES, description="the greatest number of lines of a stage"
+        DEFAULT_MAX_RANGES, description=_FIT_MEANS["max_ranges"]
     )
     group: Annotated[list[_Group], Field(max_length=MAX_STAGES)] = Field(
         [],
@@ -171,25 +166,14 @@ class FitQuery(Query):
     exclude: Annotated[list[_Excluded], Field(max_length=MAX_EXCLUDED_IN_QUERY)] = Field(
         [], description="bytes:µs:stage, left out by hand"
     )
-    as_stage: Name | None = Field(
-        None, description="times of whole messages are those of one stage, which is called so"
-    )
-    columns: CheckedColumns | None = Field(None, description="size=column,time=column:unit")
-    test: TestName | None = Field(None, description=TEST_MEANS.replace("null", "absent"))
-    run: Annotated[Run, Digits] | None = Field(
-        None, description=RUN_MEANS.replace("null", "absent")
-    )
-    where: Where | None = Field(None, description=WHERE_MEANS.replace("null", "absent"))
-    total_is_uncut: Flag = Field(
-        False, description="nothing cut the messages whose latencies were measured"
-    )
-    several_at_once: Flag | None = Field(
-        None,
-        description="whether a stage handles several fragments at once; absent: not known",
-    )
-    stages_overlap: Flag | None = Field(
-        None, description="whether stages work on different fragments at the same time"
-    )
+    as_stage: Name | None = Field(None, description=_FIT_MEANS["as_stage"])
+    columns: CheckedColumns | None = Field(None, description=_FIT_MEANS["columns"])
+    test: TestName | None = Field(None, description=_FIT_MEANS["test"])
+    run: Annotated[Run, Digits] | None = Field(None, description=_FIT_MEANS["run"])
+    where: Where | None = Field(None, description=_FIT_MEANS["where"])
+    total_is_uncut: Flag = Field(False, description=_FIT_MEANS["total_is_uncut"])
+    several_at_once: Flag | None = Field(None, description=_FIT_MEANS["several_at_once"])
+    stages_overlap: Flag | None = Field(None, description=_FIT_MEANS["stages_overlap"])
     message_bytes: MessageBytes | None = Field(None, description=_FIT_MEANS["message_bytes"])
     save_as: ProfileName | None = Field(None, description=_FIT_MEANS["save_as"])
     plot: Flag = Field(False, description=_FIT_MEANS["plot"])

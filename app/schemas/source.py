@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from app.questions.fits import options_named
-from app.questions.question import FitReference, Measurement, Source
+from app.questions.question import FitReference, Measurement, Question, Source
 from app.schemas.base import dump_request
 from app.schemas.fit_documents import alone, given_fit
 from app.schemas.fit_requests import fit_options_of
-from app.schemas.stages import asked_aggregate, asked_pipeline
+from app.schemas.stages import asked_aggregate, asked_pipeline, limits_of
+from contract.constraints import ConstraintsIn
 from contract.fit_options import FitOptionsIn
 from contract.measurements import listed
-from contract.source import SOURCE_FIELDS, SOURCES, SourceIn
+from contract.source import SOURCES, SourceIn
 from domain.errors import FieldProblem, InconsistentInput, InvalidFields
 from domain.fit import FitOptions
 from domain.profile import ProfileReference, ProfileRevision
 from domain.stage_table import is_stage_table, read_stage_table
 
+_NO_LIMITS = ConstraintsIn()
 SourceT = TypeVar("SourceT", bound=SourceIn)
 
 
@@ -76,14 +78,23 @@ def options_of(asked: SourceIn) -> FitOptions | None:
     """Return how measurements are fitted, None where nothing is said. Raises InvalidInput."""
     if asked.fit_options is None:
         return None
-    names = ("test", "run", "where", "stages_overlap")
+    names = ("columns", "test", "run", "where", "stages_overlap")
     with options_named({name: f"fit_options.{name}" for name in names}):
         return fit_options_of(asked.fit_options)
 
 
-def given_source(asked: SourceIn) -> dict[str, Any]:
-    """Return the fields of this block, for another request about the same costs."""
-    return {name: getattr(asked, name) for name in SOURCE_FIELDS}
+def costs_question(
+    asked: SourceIn, message_bytes: int, constraints: ConstraintsIn = _NO_LIMITS
+) -> Question:
+    """Return the question that finds or fits the model of these costs, for messages of at most this
+    size, bytes. Raises InvalidInput.
+    """
+    return Question(
+        message_bytes=message_bytes,
+        source=source_of(asked),
+        limits=limits_of(constraints),
+        fit_options=options_of(asked),
+    )
 
 
 def _refuse_options(given: FitOptionsIn) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar, cast
@@ -18,12 +18,17 @@ from domain.errors import SluiceError
 T = TypeVar("T", bound=Input)
 
 
+def nothing(_: object) -> None:
+    """Check no more of a request."""
+
+
 @dataclass(frozen=True)
 class RequestForm(Generic[T]):
     """The words of a request that a page asks for, and what it always asks with them.
 
     `begins_with` are texts to begin with, by field, in place of those that the words declare.
-    `optional` are fields that may be empty here, though a request has them.
+    `optional` are fields that may be empty here, though a request has them. `check` raises
+    SluiceError for a request whose fields exclude each other.
     """
 
     kind: type[T]
@@ -31,6 +36,7 @@ class RequestForm(Generic[T]):
     always: Mapping[str, Any] = field(default_factory=dict)
     begins_with: Mapping[str, str] = field(default_factory=dict)
     optional: Collection[str] = ()
+    check: Callable[[T], object] = nothing
 
     @cached_property
     def words(self) -> Sequence[Asked]:
@@ -56,9 +62,11 @@ class RequestForm(Generic[T]):
         if mistakes:
             return None, mistakes
         try:
-            return parse_json(self.kind, dump_json(document)), {}
+            asked = parse_json(self.kind, dump_json(document))
+            self.check(asked)
         except SluiceError as refusal:
             return None, self.mistakes(refusal)
+        return asked, {}
 
     def document(self, texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the body that the texts say, and what cannot be read, by field."""
@@ -83,15 +91,16 @@ class RequestForm(Generic[T]):
         return found or {"": refusal.detail}
 
     def place(self, pointer: str) -> str:
-        """Return the field that a pointer lies in, the nearest one, else one that lies in it; ""
-        for none.
+        """Return the field that a pointer lies in, the nearest one, else one that lies in it, else
+        one that it names without its block; "" for none.
         """
         around = [word for word in self.words if f"{pointer}/".startswith(f"{word.pointer}/")]
         if around:
             return max(around, key=lambda word: len(word.place)).name
-        inside = (word.name for word in self.words if word.pointer.startswith(f"{pointer}/"))
-        return next(inside, "")
+        inside = [word for word in self.words if word.pointer.startswith(f"{pointer}/")]
+        named = (word for word in self.words if pointer == f"/{word.place[-1]}")
+        return next((word.name for word in (*inside, *named)), "")
 
-    def shell(self, texts: Mapping[str, str]) -> str:
-        """Return the command that asks the same."""
-        return command_line(self.command, self.words, texts)
+    def shell(self, texts: Mapping[str, str], before: Sequence[str] = ()) -> str:
+        """Return the command that asks the same, with these words before its options."""
+        return command_line(self.command, self.words, texts, before)

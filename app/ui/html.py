@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from markupsafe import Markup
 
 from app.text.notices import capitalised, sentence
-from app.ui.parts import Bars, Beyond, Cell, Chart, Facts, Grid, Link, Notice, Part
+from app.ui.parts import Bars, Beyond, Cell, Chart, Facts, Grid, Link, Marked, Notice, Part
 
 _NOTICES = Markup('<div class="notice" role="note" aria-label="To beware of">{}</div>')
 _BARS = Markup('<svg class="bars" viewBox="0 0 1000 {}" role="img" aria-label="{}">{}</svg>')
@@ -18,6 +18,7 @@ _TABLE = Markup(
     '<caption class="unseen">{caption}</caption><thead><tr>{head}</tr></thead>'
     "<tbody>{body}</tbody></table></div>"
 )
+_MARKED = Markup('{} <span class="badge {}">{}</span>')
 _LINK = Markup('<a href="{}">{}<span class="unseen">{}</span></a>')
 
 
@@ -62,26 +63,45 @@ def _table(grid: Grid) -> Markup:
     return _TABLE.format(
         caption=grid.caption,
         head=Markup("").join(head),
-        body=Markup("").join(_row(grid, row) for row in grid.rows),
+        body=Markup("").join(_row(grid, place) for place in range(len(grid.rows))),
     )
 
 
-def _row(grid: Grid, row: tuple[Cell, ...]) -> Markup:
+def _row(grid: Grid, place: int) -> Markup:
     cells = [
-        Markup("<{tag}{number}>{cell}</{end}>").format(
-            tag=Markup("td" if at else 'th scope="row"'),
-            number=_number(column.is_number, is_beyond=isinstance(cell, Beyond)),
-            cell=_cell(cell),
+        Markup("<{tag}{number}{span}>{cell}</{end}>").format(
+            tag=Markup(_tag(at, span)),
+            number=_number(column.is_number, is_beyond=isinstance(grid.rows[place][at], Beyond))
+            or _wide(column.is_list),
+            span=Markup(f' rowspan="{span}"' if span > 1 else ""),
+            cell=_cell(grid.rows[place][at]),
             end="td" if at else "th",
         )
-        for at, (column, cell) in enumerate(zip(grid.columns, row, strict=True))
+        for at, column in enumerate(grid.columns)
+        if (span := _span(grid, place, at))
     ]
     return Markup("<tr>{}</tr>").format(Markup("").join(cells))
+
+
+def _span(grid: Grid, place: int, at: int) -> int:
+    """Return how many rows a cell takes, 0 of one that belongs to the cell above it."""
+    if not grid.columns[at].is_joined:
+        return 1
+    if place and grid.rows[place][at] == "":
+        return 0
+    below = takewhile(lambda row: row[at] == "", grid.rows[place + 1 :])
+    return 1 + sum(1 for _ in below)
+
+
+def _tag(at: int, span: int) -> str:
+    return "td" if at else f'th scope="{"row" if span == 1 else "rowgroup"}"'
 
 
 def _cell(cell: Cell) -> Markup:
     if isinstance(cell, Link):
         return _LINK.format(cell.address, cell.text, cell.said)
+    if isinstance(cell, Marked):
+        return _MARKED.format(cell.text, "bad" if cell.is_bad else "warn", cell.mark)
     if isinstance(cell, Beyond):
         return Markup('{}<span class="unseen">{}</span>').format(cell.text, cell.said)
     return Markup("{}").format(cell)
@@ -90,6 +110,10 @@ def _cell(cell: Cell) -> Markup:
 def _number(is_number: bool, *, is_beyond: bool = False) -> Markup:
     names = [name for name, is_so in (("number", is_number), ("more", is_beyond)) if is_so]
     return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
+
+
+def _wide(is_list: bool) -> Markup:
+    return Markup(' class="wide"' if is_list else "")
 
 
 def _bars(bars: Bars) -> Markup:

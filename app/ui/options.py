@@ -88,6 +88,8 @@ def options_named(words: Sequence[Asked]) -> Iterator[None]:
 
 def _value(word: Asked, arguments: argparse.Namespace) -> Any:
     value = getattr(arguments, _name(word))
+    if word.unit == "condition" and value is not None:
+        return ",".join(value)  # a request has all of them in one text
     if value is not None and _is_parted(word):
         return UNITS[word.unit](",".join(value))
     if value is None or not (word.file or word.choices):
@@ -112,9 +114,11 @@ def text_of_file(name: str, *, field: str) -> str:
     return text
 
 
-def command_line(name: str, words: Sequence[Asked], texts: Mapping[str, str]) -> str:
-    """Return the command that asks what the texts of a page ask."""
-    return shlex.join(["sluice", *command_words(name).split(), *_typed(words, texts)])
+def command_line(
+    name: str, words: Sequence[Asked], texts: Mapping[str, str], before: Sequence[str] = ()
+) -> str:
+    """Return the command that asks what the texts of a page ask; `before` stands before them."""
+    return shlex.join(["sluice", *command_words(name).split(), *before, *_typed(words, texts)])
 
 
 def _typed(words: Sequence[Asked], texts: Mapping[str, str]) -> Iterator[str]:

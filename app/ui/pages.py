@@ -119,6 +119,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 _APP = Path(__file__).resolve().parents[1]
 TEMPLATES = (
     _APP / "ui",
+    _APP / "ui" / "panel",
     _APP / "web" / "templates",
     *(_APP / "verbs" / verb.name / "page" for verb in with_door("page")),
 )

@@ -10,11 +10,14 @@ from typing import TypeAlias
 class Column:
     """A table's column: its heading, on which side its cells are aligned, and whether they are
     lists, which take several lines before another column loses anything.
+
+    Of one that `is_joined` an empty cell belongs to the one above it.
     """
 
     heading: str
     is_number: bool = True
     is_list: bool = False
+    is_joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,17 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Marked:
+    """A cell with a word behind its text that warns, `is_bad` where it says that nothing is known;
+    a terminal shows both.
+    """
+
+    text: str
+    mark: str
+    is_bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Beyond:
     """A cell whose number is beyond a limit: a page has it stand out, and has `said` read aloud
     behind it; a terminal shows its text.
@@ -36,7 +50,7 @@ class Beyond:
     said: str
 
 
-Cell: TypeAlias = str | Link | Beyond
+Cell: TypeAlias = str | Link | Marked | Beyond
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,19 @@ from typing import TYPE_CHECKING, TextIO
 
 from app.text.units import printable, quoted
 from app.ui.gantt import ASCII, UNICODE, Ink, draw, paint
-from app.ui.parts import Bars, Cell, Chart, Facts, GanttRow, Grid, Notice, Part
+from app.ui.parts import (
+    Bars,
+    Beyond,
+    Cell,
+    Chart,
+    Facts,
+    GanttRow,
+    Grid,
+    Link,
+    Marked,
+    Notice,
+    Part,
+)
 from domain.errors import InvalidFields, SluiceError
 
 if TYPE_CHECKING:
@@ -163,7 +175,12 @@ def _table(grid: Grid, words: Callable[[str], str], *, is_unicode: bool) -> Tabl
 
 
 def _text(cell: Cell) -> str:
-    return cell if isinstance(cell, str) else cell.text
+    match cell:
+        case Link(text) | Beyond(text):
+            return text
+        case Marked(text, mark):
+            return f"{text} {mark}"
+    return cell
 
 
 def _bars(bars: Bars, width: int, ink: Ink) -> Iterator[str]:

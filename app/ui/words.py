@@ -82,6 +82,13 @@ def _seconds(text: str) -> float:
     return parse_number(text.removesuffix("s").strip())
 
 
+def _condition(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise InvalidInput(f"expected NAME=VALUE, as connections=4, got {text!r}")
+    return f"{name.strip()}={value.strip()}"
+
+
 def _yes_or_no(text: str) -> bool:
     if text not in ("yes", "no"):
         raise InvalidInput("expected yes or no")
@@ -114,6 +121,7 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "stage": _stage,
     "stored": lambda text: {"profile": text},
     "yes_or_no": _yes_or_no,
+    "condition": _condition,
     "rules": parse_rules,
 }
 
@@ -133,6 +141,8 @@ def shown(word: Asked, asked: object) -> str:
     value: Any = asked
     for step in word.place:
         value = getattr(value, step, None)
+    if word.mark is not None:
+        return "1" if value == word.mark else ""
     return "" if value is None else _SHOWN.get(word.unit, str)(value)
 
 

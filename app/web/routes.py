@@ -16,12 +16,7 @@ from app.registry import modules
 from app.schemas.base import prepare_output
 from app.ui import pages
 from app.ui.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
-from app.web.answers import answers, compare, stored
-from app.web.fits import fits
 from app.web.forms import sent_fields
-from app.web.jobs import jobs
-from app.web.profiles import profiles
-from app.web.workbench import workbench
 from domain.errors import ScopeMissing, Unauthenticated
 from models.records import KeyScope
 
@@ -33,14 +28,7 @@ _MAX_SIGN_IN_BYTES = 1024
 _ROUTERS = (
     pages.router,
     _DOCS,
-    workbench.router,
-    answers.router,
-    jobs.router,
-    fits.router,
-    stored.router,
-    compare.router,
     *(module.router for module in modules("page.views")),
-    profiles.router,
 )
 
 
@@ -59,7 +47,7 @@ def warm_up() -> None:
     otherwise wait for.
     """
     from app.plots.timeline_svg import timeline_picture  # noqa: F401
-    from app.web.workbench.choices import trace_formats
+    from app.ui.panel.choices import trace_formats
     from contract.optimize import OptimizeOut
 
     trace_formats()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.machine import CHECKOUT
+from bench.crowd import Crowd
 from bench.service import RunningService, serving
 from bench.spec import BenchSpec, CaseResult, Check, Effort, Table
 from bench.timing import Timing
@@ -36,51 +35,47 @@ class _Load:
     refused_ms: list[float] = field(default_factory=list)
     failures: int = 0
 
+    def add(
+        self, service: RunningService, crowd: Crowd, clients: int, seconds: float, retry_s: float
+    ) -> None:
+        """Have clients ask for so long; what came while they warmed up does not count."""
+        own_s: list[float] = []
+
+        def meanwhile() -> None:
+            time.sleep(WARM_UP_S)
+            own_s.append(_own_s(service))
+            time.sleep(seconds)
+            own_s.append(_own_s(service))
+
+        answers = crowd.asking(clients, WARM_UP_S + seconds, meanwhile=meanwhile, retry_s=retry_s)
+        self.seconds += seconds
+        self.own_s += own_s[1] - own_s[0]
+        for answer in answers:
+            if answer.came_ms < WARM_UP_S * 1e3:
+                continue
+            if answer.status in (200, 201):
+                self.answered_ms.append(answer.took_ms)
+            elif answer.status == 503:
+                self.refused_ms.append(answer.took_ms)
+            else:
+                self.failures += 1
+
 
 def _run(effort: Effort) -> CaseResult:
-    rounds, seconds = effort.pick((3, 10.0), quick=(1, 6.0))
+    rounds, seconds, long_s = effort.pick((3, 10.0, 300.0), quick=(1, 6.0, 6.0))
     kinds = {"1": (1, 0.0), f"{FEW}": (FEW, 0.0), f"{MANY}": (MANY, 0.0)}
     kinds[f"{MANY}, in step"] = (MANY, IN_STEP_S)
-    loads = {what: _Load() for what in kinds}
+    loads, lasting = {what: _Load() for what in kinds}, _Load()
     with (
         tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder,
         serving(f"sqlite:///{Path(folder, 'bench.db')}", SETTINGS) as service,
+        Crowd.posting(service.port, "/optimize", _BODY.replace('"N"', "NNNNNNNN")) as crowd,
     ):
-        program, body = Path(folder, "overload"), Path(folder, "body.json")
-        source = str(CHECKOUT / "bench" / "overload.c")
-        subprocess.run(["cc", "-O2", "-o", str(program), source], check=True)
-        body.write_text(_BODY.replace('"N"', "NNNNNNNN"))
         for _ in range(rounds):
             for what, (clients, retry_s) in kinds.items():
-                command = [str(program), str(service.port), str(clients)]
-                options = [str(WARM_UP_S + seconds), str(retry_s), str(body)]
-                _load(service, [*command, *options], seconds, loads[what])
-    return _result(loads)
-
-
-def _load(service: RunningService, command: list[str], seconds: float, load: _Load) -> None:
-    """Run the clients; what came while they warmed up does not count."""
-    # Into a file: a pipe that nobody empties would stop the clients.
-    with tempfile.TemporaryFile("w+") as output:
-        with subprocess.Popen(command, stdout=output):
-            time.sleep(WARM_UP_S)
-            own_s = _own_s(service)
-            time.sleep(seconds)
-            own_end_s = _own_s(service)
-        output.seek(0)
-        lines = output.read().splitlines()
-    load.seconds += seconds
-    load.own_s += own_end_s - own_s
-    for line in lines:
-        status, took_ms, came_ms = line.split()
-        if float(came_ms) < WARM_UP_S * 1e3:
-            continue
-        if status in ("200", "201"):
-            load.answered_ms.append(float(took_ms))
-        elif status == "503":
-            load.refused_ms.append(float(took_ms))
-        else:
-            load.failures += 1
+                loads[what].add(service, crowd, clients, seconds, retry_s)
+        lasting.add(service, crowd, MANY, long_s, 0.0)
+    return _result(loads, lasting)
 
 
 def _own_s(service: RunningService) -> float:
@@ -89,10 +84,10 @@ def _own_s(service: RunningService) -> float:
     return times.user + times.system
 
 
-def _result(loads: dict[str, _Load]) -> CaseResult:
+def _result(loads: dict[str, _Load], lasting: _Load) -> CaseResult:
     alone, few, many, in_step = loads.values()
     rows = []
-    for what, load in loads.items():
+    for what, load in {**loads, f"{MANY}, for {lasting.seconds:.0f} s": lasting}.items():
         answered, refused = Timing(tuple(load.answered_ms)), Timing(tuple(load.refused_ms or [0.0]))
         rows.append(
             (
@@ -106,7 +101,9 @@ def _result(loads: dict[str, _Load]) -> CaseResult:
                 load.own_s / load.seconds,
             )
         )
-    p99 = {id(load): Timing(tuple(load.answered_ms)).quantile_ms(0.99) for load in loads.values()}
+    p99, p99_alone = (
+        Timing(tuple(load.answered_ms)).quantile_ms(0.99) for load in (lasting, alone)
+    )
     refusals = Timing(tuple(many.refused_ms or [0.0]))
     # What an answer costs is that of the few: the rest of the processor time went into refusals.
     answers_s = len(many.answered_ms) * few.own_s / len(few.answered_ms)
@@ -116,7 +113,9 @@ def _result(loads: dict[str, _Load]) -> CaseResult:
         Check(per_s, _per_cpu(many) / _per_cpu(few), 0.9, f"of {FEW} clients'", "at least"),
         Check("p99 of refusals", refusals.quantile_ms(0.99), 50, "ms"),
         Check("processor time of a refusal", max(0.0, refusal_ms), 0.4, "ms"),
-        Check("p99 of answers", p99[id(many)] / p99[id(alone)], 2, "of one client's"),
+        Check(
+            f"p99 of answers over {lasting.seconds:.0f} s", p99 / p99_alone, 2, "of one client's"
+        ),
         Check(
             "answers while all retry in step",
             len(in_step.answered_ms) / len(few.answered_ms),
@@ -124,7 +123,7 @@ def _result(loads: dict[str, _Load]) -> CaseResult:
             f"of {FEW} clients'",
             "at least",
         ),
-        Check("failures", sum(load.failures for load in loads.values()), 0, "answers"),
+        Check("failures", sum(load.failures for load in (*loads.values(), lasting)), 0, "answers"),
     )
     table = Table(
         "POST /optimize, each another question, one worker",

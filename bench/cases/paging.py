@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from app.questions.optimize import AnswerFilter, AnswerPage, list_answers
+from app.questions.answers import AnswerFilter, AnswerPage, list_answers
 from bench.client import Connection, get
 from bench.postgres import VARIABLE, postgres_url
 from bench.service import serving

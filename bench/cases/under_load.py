@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.client import Connection, get, post
+from bench.crowd import Crowd
 from bench.machine import CHECKOUT
 from bench.mixed import hard_question
 from bench.service import RunningService, serving
@@ -273,13 +273,14 @@ def _cancel(service: RunningService, jobs: int) -> Timing:
     return Timing(tuple(samples))
 
 
-def _comparison(number: int) -> bytes:
-    stages = [{"name": "a", "overhead_us": 3.0, "ns_per_byte": 1.0 + number * 1e-6}] + [
+def _comparison(digits: str) -> str:
+    """Return the body of a comparison that no other number of eight digits asks."""
+    stages = [{"name": "a", "overhead_us": 3.0, "ns_per_byte": "N"}] + [
         {"name": f"s{j}", "overhead_us": 5.0 + j, "ns_per_byte": 2.0 + j} for j in range(8)
     ]
     sizes = [2**20 + 4096 * place for place in range(10)]
     body = {"message_bytes": sizes, "strategies": ["exact"], "pipeline": {"stages": stages}}
-    return post("/compare", json.dumps(body).encode())
+    return json.dumps(body).replace('"N"', f"1.{digits}")
 
 
 def _overload(service: RunningService, seconds: float) -> tuple[_Seen, _Seen, float]:
@@ -290,11 +291,10 @@ def _overload(service: RunningService, seconds: float) -> tuple[_Seen, _Seen, fl
     done one at a time. Rests differ since the times to try again that refusals name differ; clients
     in step are the bench of overload's.
     """
-    counter, lock = iter(range(10**9)), threading.Lock()
+    counter = iter(range(10**7))  # below those of the crowd
 
     def ask(connection: Connection, seen: _Seen) -> float:
-        with lock:
-            request = _comparison(next(counter))
+        request = post("/compare", _comparison(f"{next(counter):08}").encode())
         started_s = time.perf_counter()
         status, _ = connection.ask(request)
         elapsed_s = time.perf_counter() - started_s
@@ -306,21 +306,13 @@ def _overload(service: RunningService, seconds: float) -> tuple[_Seen, _Seen, fl
     goes_on = _until(seconds / 2)
     while goes_on():
         ask(first, normal)
-    goes_on, rest_s = _until(5 * seconds), 100 / 10 * normal.quantile_ms(0.5) / 1e3
-
-    def flood(number: int) -> None:
-        spread = random.Random(number)
-        try:
-            connection = Connection(service.port)
-            while goes_on():
-                ask(connection, beyond)
-                time.sleep(rest_s * spread.uniform(0.5, 1.5))
-            connection.close()
-        except OSError:
-            with lock:
+    rest_s = 100 / 10 * normal.quantile_ms(0.5) / 1e3
+    with Crowd.posting(service.port, "/compare", _comparison("NNNNNNNN")) as crowd:
+        for answer in crowd.asking(100, 5 * seconds, rest_s=rest_s):
+            if answer.status:
+                beyond.add(answer.status, answer.took_ms / 1e3)
+            else:
                 beyond.failures += 1
-
-    _together(flood, 100)
     first.close()  # it rested for longer than the service waits
     first = Connection(service.port)
     ended_s = time.perf_counter()
@@ -336,11 +328,12 @@ SPEC = BenchSpec(
     about=(
         f"The service as `sluice serve` starts it. {PER_S} lookups a second by their due times; "
         f"jobs that are cancelled; {CLIENTS} hostile clients of many kinds, in a process of their "
-        "own; and comparisons by 100 clients at once. Lookups among hostile clients are compared "
-        "with those beside them, while they ask another service as they do here: it and they take "
-        "the same share of the cores, and what is left is what sharing a service costs. Clients on "
-        "other machines take none of its cores: for them those here run again, only while a core "
-        "has nothing else to do, and are compared with lookups alone. Each part "
+        "own; and comparisons by 100 clients at once, which are a program in C. Lookups among "
+        "hostile clients are compared with those beside them, while they ask another service as "
+        "they do here: it and they take the same share of the cores, and what is left is what "
+        "sharing a service costs. Clients on other machines take none of its cores: for them those "
+        "here run again, only while a core has nothing else to do, and are compared with lookups "
+        "alone. Each part "
         f"lasts a minute, or {LENGTH} seconds, the last one five times as long."
     ),
     run=_run,

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from app.operations.optimize import Optimize
-from app.operations.solves import Solved
-from app.questions.optimize import prepare
+from analysis.solve import Solved
+from app.questions.prepare import prepare
 from app.questions.source import Stored
 from app.schemas.base import parse_json
-from app.schemas.optimize import optimize_out, optimize_question
 from app.schemas.source import as_job
+from app.verbs.optimize.answer import optimize_out
+from app.verbs.optimize.operation import Optimize
+from app.verbs.optimize.request import optimize_question
 from bench.users.kinds import csv_of
 from bench.users.machines import Row, repeated
 from contract.optimize import OptimizeIn, OptimizeOut
@@ -84,8 +85,8 @@ def ask_text(
     try:
         prepared = prepare(optimize_question(asked), Stored(), fragment_cap=DEFAULT_FRAGMENT_CAP)
         operation = Optimize(prepared, partial(as_job, asked))
-        work = operation.work
-        answer = operation.answer(work.completed(Solved(work.solution(), 0.0)))
+        question = operation.asked
+        answer = operation.answer(question.completed(Solved(question.solution(), 0.0)))
     except SluiceError as refusal:
         return Stated(message_bytes, None, f"{refusal.code}: {refusal.detail}")
     return Stated(message_bytes, optimize_out(answer))

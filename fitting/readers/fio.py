@@ -3,7 +3,8 @@
     {"fio version": "fio-3.33", "jobs": [{"job options": {"bs": "4k", "iodepth": "1"},
      "read": {"io_bytes": 8388608, "total_ios": 2048, "clat_ns": {"percentile": {...}}}}]}
 
-of --output-format=json (or json+), and the log of --write_lat_log, a row an I/O:
+of --output-format=json (or json+; other forms are refused), and the log of --write_lat_log, a row
+an I/O:
 
     3, 145345, 0, 4096, 0          time in ms, latency in ns, 0 for a read, block size, offset
 
@@ -11,7 +12,8 @@ Of a job's percentiles the deciles from 10 to 90 are taken, each as one time; wh
 printed, the mean. Of several I/Os at once (conditions `iodepth` and `numjobs`) each waits in a
 queue: they are taken where no job has one at a time, or where they are chosen. Jobs of several
 block sizes are left out. Reads are the stage "read", writes "write", and a job that mixes them is
-left out.
+left out. A log does not say what it holds: its name does, or the user, as fio_clat or fio_lat; one
+of bandwidths, of I/Os a second, or of times in which I/Os are handed over has no time of a stage.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from domain.errors import UnitMismatch
 from domain.measurement import DirectTrace, Reading, Samples, TraceKind
 from domain.solution import Notice
 from domain.units import parse_bytes
-from fitting.contract import JSON_BEGINS, ReaderSpec, mark
+from fitting.contract import JSON_BEGINS, NamedTests, ReaderSpec, mark
 from fitting.readers.stage_rows import StageRows
 from fitting.readers.text import (
     check_kind,
@@ -46,16 +48,37 @@ _DECILES = tuple(f"{tens}0.000000" for tens in range(1, 10))
 _NS_PER_US, _US_PER_US = 1e3, 1.0
 _MIN_ROWS = 2  # of those at the beginning that have to look like a log's
 _QUEUES = ("iodepth", "numjobs")
+_KEY = '"fio version"'
+_TERSE = re.compile(r"^[2-5];fio-[0-9.]{1,12};", re.MULTILINE)
+_SUMMARY = re.compile(r"^[^\n:]{1,100}: \(g=[0-9]{1,6}\): rw=[a-z]{2,12}, bs=", re.MULTILINE)
+_TESTS = re.compile(r"^(?:fio_)?(clat|slat|lat|bw|iops)$", re.IGNORECASE)
+_NOT_SAID = "what the log is of: clat, slat or lat, which only its name tells"
+_NO_TIMES = {"bw": "of bandwidths", "iops": "of I/Os a second"}
 
 
 def _detects_json(head: str) -> bool:
-    return tool_of(head) == "fio"
+    return tool_of(head) == "fio" or _is_other_form(head)
+
+
+def _is_other_form(text: str) -> bool:
+    """Whether this is what fio prints for people or in one line, and no JSON."""
+    if _KEY in text:
+        return False
+    has_summary = ": (g=" in text and _SUMMARY.search(text) is not None
+    return has_summary or _TERSE.search(text) is not None
 
 
 def _read_json(content: bytes, kind: TraceKind | None) -> Reading:
     rows, versions, statistics = StageRows(), dict[str, None](), dict[str, None]()
     left_out: dict[str, int] = {}
-    for document in documents_of(decoded(content)):
+    text = decoded(content)
+    if _is_other_form(text):
+        form = "terse output" if _TERSE.search(text) else "summary"
+        refuse(
+            f"the {form} of fio is not read: run it with --output-format=json, or with "
+            "--write_lat_log, one block size and --iodepth=1 a job"
+        )
+    for document in documents_of(text):
         versions[str(document.get("fio version"))[:40]] = None
         common = part(document, "global options")
         for job in parts(document, "jobs"):
@@ -134,7 +157,16 @@ def _detects_log(head: str) -> bool:
     return len(whole_lines) >= _MIN_ROWS and all(map(_ROW.match, whole_lines[:8]))
 
 
-def _read_log(content: bytes, kind: TraceKind | None) -> Reading:
+def _read_log(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
+    found = _TESTS.match(test)
+    holds = found.group(1).lower() if found else ""
+    if holds in _NO_TIMES:
+        refuse(f"a log {_NO_TIMES[holds]} has no times: pass that of --write_lat_log, *_clat.*.log")
+    if holds == "slat":
+        refuse(
+            "a log of submission latencies has the time in which an I/O is handed over, and not "
+            "that of the stage: pass *_clat.*.log"
+        )
     rows, mixed = StageRows(), 0
     for line in lines_of(content):
         found = _ROW.match(line.text)
@@ -161,14 +193,16 @@ def _read_log(content: bytes, kind: TraceKind | None) -> Reading:
     stated = [
         ("format", LOG_FORMAT),
         ("time_unit", "ns is assumed, turned into µs"),
-        ("measured", "what the log is of: clat, slat or lat, which only its name tells"),
+        ("measured", f"{holds}, as you said" if holds else _NOT_SAID),
         ("statistic", "every row"),
     ]
-    notice = Notice(
-        "unit_assumed",
-        "the log does not say what it holds: taken as latencies in ns, as of --write_lat_log and "
-        "one I/O at a time (fio before version 3 wrote µs; logs of bandwidths look the same)",
+    said = (
+        f"{holds} is taken to be in ns, and of one I/O at a time (fio before version 3 wrote µs)"
+        if holds
+        else "the log does not say what it holds: taken as latencies in ns, as of --write_lat_log "
+        "and one I/O at a time (fio before version 3 wrote µs; logs of bandwidths look the same)"
     )
+    notice = Notice("unit_assumed", said)
     return _reading(LOG_FORMAT, trace, rows, kind, stated, notice)
 
 
@@ -206,4 +240,5 @@ LOG_SPEC = ReaderSpec(
     detects=_detects_log,
     read=_read_log,
     begins=_BEGINS,
+    named=NamedTests(_TESTS, "fio_clat", _read_log),
 )

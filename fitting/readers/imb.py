@@ -15,7 +15,8 @@ Mbytes/sec is not used: it is 2^20 bytes in older versions and 10^6 in newer one
 in the same file (PingPing sends both ways at once; Sendrecv, Exchange and collectives are no single
 message) are left out by name, so is a PingPong of several pairs at once, and a Uniband of more than
 two processes, whose pairs share the way; a file without either is refused. Instead of a time a row
-may say `out-of-mem.`, `int-overflow` or `time-out`.
+may say `out-of-mem.`, `int-overflow` or `time-out`. Where no title says which benchmark it is, the
+user does: PingPong or Uniband, also of bare columns, whose rates then have to be those of times.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import re
 from dataclasses import dataclass, field
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import NamedTests, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     Line,
@@ -47,6 +48,16 @@ _HEADER = re.compile(r"^#bytes\s+#repetitions\s+t\[usec\]")
 _RATES = re.compile(r"^#bytes\s+#repetitions\s+Mbytes/sec\s+Msg/sec")
 _PINGPONGS = {"pingpong", "pingpongspecificsource", "pingponganysource"}
 _UNIBAND = "uniband"
+_TESTS = re.compile(
+    r"^(?:imb[-_])?(?:mpi1[-_]|p2p[-_])?(pingpong(?:specificsource|anysource)?|pingping|uniband|biband"
+    r"|sendrecv|exchange)$",
+    re.IGNORECASE,
+)
+_NAMES = {"pingpong": "PingPong", "uniband": "Uniband"}  # as the tool writes them
+_BARE_PINGPONG = ("#bytes", "#repetitions", "t[usec]", "Mbytes/sec")
+_BARE_UNIBAND = ("#bytes", "#repetitions", "Mbytes/sec", "Msg/sec")
+_MEGABYTES = (1e6, 2.0**20)  # of newer and older versions
+_NEAR = 0.06  # of a rate; 2^20 is 0.049 more than 10^6
 _TIME_PLACE, _RATE_PLACE = 2, 3
 _US_PER_S = 1e6
 
@@ -67,9 +78,11 @@ class _Output:
     version: str = ""
     benchmark: str = ""  # the PingPong that is read: there are variants
     runs: int = 0
+    asked: str = ""  # the benchmark of what the file does not name
     _name: str = ""
     _columns: tuple[str, ...] = ()
     _processes: int | None = None
+    _last_size: int = -1  # of bare columns
 
     def take(self, line: Line) -> None:
         """Read one line."""
@@ -78,8 +91,8 @@ class _Output:
         elif processes := _PROCESSES.match(line.text):
             self._processes = int(processes.group(1))
             if self._processes > 2:
-                self._leave_out(f"{self._name} of {self._processes} processes")
-        elif _RATES.match(line.text) and self._name.lower() == _UNIBAND and self._processes == 2:
+                self._leave_out(f"{self._name or 'a benchmark'} of {self._processes} processes")
+        elif _RATES.match(line.text) and self._is_uniband():
             self._columns = tuple(line.fields)
             self.runs += 1
             self.interarrival.begin_run()
@@ -92,6 +105,31 @@ class _Output:
             if not self.version and _VERSION.match(line.text):
                 self.version = line.text.lstrip("# ")[:80]
         elif self._columns and line.text[0].isdigit():
+            self._row(line)
+
+    def _is_uniband(self) -> bool:
+        """Whether the table to come is of a Uniband of two processes, as far as anybody says."""
+        if self._name or self.others or self.benchmark:
+            return self._name.lower() == _UNIBAND and self._processes == 2
+        return self.asked == _UNIBAND and self._processes in (None, 2)
+
+    def take_bare(self, line: Line) -> None:
+        """Read one line of bare columns of the benchmark that was asked for."""
+        words = line.fields
+        if size_of(words[0]) is None:
+            return
+        if not self._columns or (size_of(words[0]) or 0) <= self._last_size:
+            self._columns = _BARE_UNIBAND if self.asked == _UNIBAND else _BARE_PINGPONG
+            self.benchmark = "" if self.asked == _UNIBAND else self.asked
+            self.runs += 1
+            self.samples.begin_run()
+            self.interarrival.begin_run()
+        self._last_size = size_of(words[0]) or 0
+        if len(words) != len(self._columns) or not line.is_whole:
+            self.samples.leave_out("with another number of columns than the benchmark prints")
+        elif not _is_rate(words, is_uniband=self.asked == _UNIBAND):
+            self.samples.leave_out("whose Mbytes/sec are not those of its time")
+        else:
             self._row(line)
 
     def _begin_benchmark(self, name: str) -> None:
@@ -108,7 +146,9 @@ class _Output:
 
     def _begin_rows(self, line: Line) -> None:
         # A header without a title above is believed only where the file has no titles at all.
-        if self._name or not (self.others or self.benchmark):
+        if not self._name and self.asked and self.asked not in _PINGPONGS:
+            self._leave_out(self.asked)
+        elif self._name or not (self.others or self.benchmark):
             self.benchmark = self._name
             self._columns = tuple(line.fields)
             self.runs += 1
@@ -137,6 +177,20 @@ class _Output:
                 self.repetitions.append(numbers[1] or 0)
 
 
+def _is_rate(words: list[str], *, is_uniband: bool) -> bool:
+    """Whether the Mbytes/sec of a row are those of its time, or of its messages a second."""
+    size, first, second = (number_of(words[at]) for at in (0, _TIME_PLACE, _RATE_PLACE))
+    if size is None or first is None or second is None:
+        return True  # it is left out as what it is
+    if is_uniband:
+        rate, expected = first, size * second
+    else:
+        rate, expected = second, size / first * _US_PER_S if first > 0.0 else 0.0
+    return any(
+        abs(rate - expected / scale) <= _NEAR * expected / scale + 0.01 for scale in _MEGABYTES
+    )
+
+
 def _has_defects(words: list[str], columns: tuple[str, ...]) -> bool:
     """Whether the benchmark checked what arrived, and found it wrong."""
     if columns[-1] != "defects" or len(words) < len(columns):
@@ -144,10 +198,16 @@ def _has_defects(words: list[str], columns: tuple[str, ...]) -> bool:
     return number_of(words[len(columns) - 1]) != 0.0
 
 
-def _read(content: bytes, kind: TraceKind | None) -> Reading:
-    output = _Output()
+def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
+    found = _TESTS.match(test)
+    output = _Output(asked=found.group(1).lower() if found else "")
     for line in lines_of(content):
         output.take(line)
+    if output.asked and not (output.runs or output.others):
+        if output.asked not in (*_PINGPONGS, _UNIBAND):
+            refuse(_missing((output.asked,)))
+        for line in lines_of(content):
+            output.take_bare(line)
     if not output.samples and not output.interarrival:
         refuse(_missing(tuple(output.others)))
     trace = MessageTrace(output.samples.samples(), output.interarrival.samples())
@@ -171,7 +231,9 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
     stated = [("format", FORMAT)]
     if output.version:
         stated.append(("tool_version", output.version))
-    tests = [output.benchmark or "not named"] if trace.latency is not None else []
+    said = ", as you said" if output.asked else ": taken as PingPong"
+    named = output.benchmark or f"{_NAMES.get(output.asked, output.asked) or 'not named'}{said}"
+    tests = [named] if trace.latency is not None else []
     tests += ["Uniband"] if trace.interarrival is not None else []
     stated += [("tests", ", ".join(tests)), ("time_unit", "µs")]
     if trace.latency is not None:
@@ -199,4 +261,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
+    named=NamedTests(_TESTS, "PingPong", _read),
 )

@@ -16,11 +16,12 @@ have a suffix, as sendrecv_perf_mpi.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import NamedTests, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     Line,
@@ -35,12 +36,28 @@ from fitting.readers.text import (
 from fitting.readers.tool_json import documents_of, number, part, parts, whole
 
 FORMAT = "nccl-tests"
-_NAMED = re.compile(r"\b([a-z_]{2,30}?_perf)(?![A-Za-z0-9])")  # or with a suffix, _perf_mpi
-_HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\btime\s+algbw\b")
+# A program, also with a suffix, as sendrecv_perf_mpi; and what newer versions say.
+_NAMED = re.compile(
+    r"(?<![A-Za-z0-9])((?:sendrecv|all_reduce(?:_bias)?|all_gather|alltoallv?|broadcast"
+    r"|reduce_scatter|reduce|gather|scatter|hypercube)_perf)(?![A-Za-z0-9])"
+    r"|^# Collective test starting: ([a-z_]{2,30}?_perf)(?![A-Za-z0-9])",
+    re.MULTILINE,
+)
+_GIVEN = re.compile(r"\b([a-z_]{2,30}?_perf)(?![A-Za-z0-9])")
+_HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\b((?:cpu)?time)\s+(?:hipevt\s+)?algbw\b")
 _ANYWHERE = re.compile(r"^[^\S\n]{0,80}#[^\S\n]{1,80}size[^\S\n]{1,80}count\b", re.MULTILINE)
 _RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
+_PLACE = re.compile(r"^#\s+(out-of-place|in-place)\b")
 _READ = "sendrecv_perf"
+_TESTS = re.compile(
+    r"_perf(?![a-z0-9])|^(?:send_?recv|all_?(?:reduce|gather|to_?all)|broadcast|reduce(?:_scatter)?"
+    r"|gather|scatter|hypercube)$",
+    re.IGNORECASE,
+)
 _WRONG = ("#wrong", "error")
+_OF_PROCESSOR = "cputime"
+AT_ONCE = "one way, while each rank sends and receives at once"
+STATISTIC = "mean over operations that follow each other in one stream"
 
 
 @dataclass(slots=True)
@@ -54,21 +71,32 @@ class _Output:
     unnamed: int = 0
     is_named_by_user: bool = False
     ranks: int = 0
+    is_in_place: bool = False  # a table has no other times
+    _is_in_place: bool = False
     _test: str = ""
     _columns: tuple[str, ...] = ()
 
     def take(self, line: Line) -> None:
         """Read one line."""
         if named := _NAMED.search(line.text):
-            self._test, self._columns = named.group(1), ()
+            self._test, self._columns = named.group(1) or named.group(2), ()
         elif _RANK.match(line.text):
             self.ranks += 1
-        elif _HEADER.match(line.text):
+        elif place := _PLACE.match(line.text):
+            self._is_in_place = place.group(1) == "in-place"
+        elif header := _HEADER.match(line.text):
+            if header.group(1) == _OF_PROCESSOR and self._test in ("", _READ):
+                refuse(
+                    f"line {line.number}: {_OF_PROCESSOR} is the time in which a processor hands "
+                    "an operation over, and not that of the message: run it without "
+                    "--report_cputime"
+                )
             self._columns = tuple(line.fields[1:])
             self.is_named_by_user = self.is_named_by_user or (not self._test and bool(self.test))
             self._test = self._test or self.test
             self.samples.begin_run()
             self.runs += self._test == _READ
+            self.is_in_place = self.is_in_place or (self._is_in_place and self._test == _READ)
             self.unnamed += not self._test
             if self._test not in ("", _READ):
                 self.others[self._test] = None
@@ -78,7 +106,7 @@ class _Output:
     def take_document(self, document: dict[str, Any]) -> None:
         """Read what --output_file wrote of one run."""
         found = _NAMED.search(" ".join(map(str, document.get("args") or ())))
-        self._test = found.group(1) if found else self.test
+        self._test = found.group(1) or found.group(2) if found else self.test
         self.is_named_by_user = self.is_named_by_user or (found is None and bool(self.test))
         self.samples.begin_run()
         self.runs += self._test == _READ
@@ -106,16 +134,16 @@ class _Output:
         time_us = number_of(numbers[0]) if at >= 2 and line.is_whole else None
         if size is None or time_us is None or len(words) > len(self._columns):
             self.samples.leave_out("cut off or not a number")
-        elif self._columns[place + 3 : place + 4] and _is_wrong(self._columns, place, numbers):
+        elif _is_wrong(self._columns[place:], numbers):
             self.samples.leave_out("with wrong values")
         else:
             self.samples.add(size, time_us)
 
 
-def _is_wrong(columns: tuple[str, ...], place: int, numbers: list[str]) -> bool:
+def _is_wrong(columns: tuple[str, ...], numbers: list[str]) -> bool:
     """Whether the test checked what arrived, and found it wrong; N/A is not checked."""
-    name = columns[place + 3]
-    return name in _WRONG and (number_of(numbers[3]) or 0.0) > 0.0
+    place = next((at for at, name in enumerate(columns) if name in _WRONG), None)
+    return place is not None and (number_of(numbers[place]) or 0.0) > 0.0
 
 
 def _is_document(text: str) -> bool:
@@ -132,7 +160,7 @@ def _detects(text: str) -> bool:
 
 
 def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
-    named = _NAMED.search(test if "_perf" in test or not test else f"{test.lower()}_perf")
+    named = _GIVEN.search(test if "_perf" in test or not test else f"{test.lower()}_perf")
     output = _Output(named.group(1) if named else test)
     text = content.decode("utf-8", errors="replace")
     if not _is_printed(text):
@@ -149,13 +177,18 @@ def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
     return Reading(FORMAT, trace, _understood(trace, output), conditions=conditions)
 
 
+def of_collectives(names: Iterable[str]) -> str:
+    """Return why nothing is read of tests of these names, and what would be."""
+    return (
+        f"{', '.join(names)[:200]}: the time of a collective is not that of one message on its "
+        "way, and nothing is fitted to it; what can be read is sendrecv_perf of the same nodes, "
+        "best between two ranks: sendrecv_perf -b 8 -e 1G -f 2"
+    )
+
+
 def _missing(output: _Output) -> str:
     if output.others:
-        return (
-            f"{', '.join(output.others)[:200]}: the time of a collective is not that of one "
-            "message on its way, and nothing is fitted to it; what can be read is sendrecv_perf of "
-            "the same nodes, best between two ranks: sendrecv_perf -b 8 -e 1G -f 2"
-        )
+        return of_collectives(output.others)
     if output.unnamed:
         return (
             "this output of nccl-tests does not say which test it is of: name it, as by --test "
@@ -170,10 +203,12 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
         ("format", FORMAT),
         ("tests", f"{_READ}, as you said" if output.is_named_by_user else _READ),
         ("time_unit", "µs"),
-        ("latency_is", "one way, while each rank sends and receives at once"),
-        ("statistic", "mean over operations that follow each other in one stream"),
+        ("latency_is", AT_ONCE),
+        ("statistic", STATISTIC),
         ("runs", str(output.runs)),
     ]
+    if output.is_in_place:
+        stated.append(("buffers", "in place, of tables without a time out of place"))
     if output.ranks:
         stated.append(("ranks", str(output.ranks)))
     if output.others:
@@ -194,5 +229,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
-    with_test=_read,
+    named=NamedTests(_TESTS, _READ, _read),
 )

@@ -21,6 +21,7 @@ import re
 from dataclasses import dataclass, field
 
 from contract.limits import MAX_TIME_US
+from domain.conditions import Condition
 from domain.measurement import Reading, SignatureTrace, TraceKind
 from fitting.contract import ReaderSpec, mark
 from fitting.readers.text import (
@@ -49,10 +50,9 @@ _MAX_BURST = 2**31
 class _Rows:
     """What was read so far, and what the last header line said."""
 
-    sizes: list[int] = field(default_factory=list)
+    costs: Collector = field(default_factory=Collector)
     bursts: list[int] = field(default_factory=list)
     computation_us: list[float] = field(default_factory=list)
-    cost_us: list[float] = field(default_factory=list)
     round_trip: Collector = field(default_factory=Collector)
     receive: Collector = field(default_factory=Collector)
     runs: int = 0
@@ -62,6 +62,8 @@ class _Rows:
     def begin(self, names: list[str]) -> None:
         """A header line, with these columns after those of times."""
         self.runs, self.names, self.before = self.runs + 1, names, []
+        for part in (self.costs, self.round_trip, self.receive):
+            part.condition = Condition(self.runs)
 
     def add(self, size: int, burst: int, computation_us: float, cost_us: float) -> None:
         """Take one cost, or count why not."""
@@ -69,10 +71,9 @@ class _Rows:
             # A negative one is of a burst that took less than a single message.
             self.receive.leave_out(BELOW_ZERO if cost_us < 0.0 else "not finite")
             return
-        self.sizes.append(size)
+        self.costs.add(size, cost_us)
         self.bursts.append(burst)
         self.computation_us.append(computation_us)
-        self.cost_us.append(cost_us)
 
 
 def _detects(head: str) -> bool:
@@ -91,19 +92,20 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
                 f"line {line.number}: these are the values that Netgauge derives and prints on the "
                 "screen; expected the times themselves, which it writes with -o FILE"
             )
-    if not rows.sizes:
+    if not rows.costs:
         refuse("no rows of sizes and PRTT times after the Netgauge header")
     trace = SignatureTrace(
-        tuple(rows.sizes),
+        tuple(rows.costs.sizes),
         tuple(rows.bursts),
         tuple(rows.computation_us),
-        tuple(rows.cost_us),
+        tuple(rows.costs.times_us),
         round_trip=rows.round_trip.samples(),
         receive=rows.receive.samples(),
         handles_replies=False,
     )
     check_kind(trace, kind, FORMAT)
-    return Reading(FORMAT, trace, _understood(trace, rows))
+    conditions = tuple(part.spans() for part in (rows.costs, rows.round_trip, rows.receive))
+    return Reading(FORMAT, trace, _understood(trace, rows), conditions=conditions)
 
 
 def _understood(trace: SignatureTrace, rows: _Rows) -> tuple[tuple[str, str], ...]:

@@ -9,17 +9,19 @@ messages gives the time between two of them: size / bandwidth. Later versions sa
 and may add columns (Min, Max, Iterations, Validation, P99) after the one that counts; versions 2
 name themselves `(Version 2.1)`. osu_mbw_mr of one pair ("[ pairs: 1 ]") is osu_bw. Other tests of
 the same file are left out by name. Several columns of one name are the same test elsewhere, as of
-several machines: each is a condition, `column` 1, 2 and so on.
+several machines: each is a condition, `column` 1, 2 and so on. Without its title a file does not
+say which test it is of, and may be bare columns: then the user does, as osu_latency or osu_bw.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from math import nan
 
 from domain.conditions import Condition
 from domain.measurement import MessageTrace, Reading, TraceKind
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import NamedTests, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     Line,
@@ -46,17 +48,27 @@ _OF_PAIRS = re.compile(r"(MPI(?:-[A-Z]{2,10})?) Multiple Bandwidth / Message Rat
 _APART = re.compile(r"\s{2,80}")
 _COLUMN = "column"  # what tells apart columns of one name: their place from 1
 _BUFFERS = re.compile(r"^# (?:Send Buffer|Rank 0 Memory) on .{1,80}")
+_TESTS = re.compile(r"^osu_([a-z_]{1,40})$", re.IGNORECASE)
+_LATENCY, _BANDWIDTH = "latency", "bw"
+_BARE_HEADER = re.compile(r"^#?\s{0,8}\"?size\b.{0,40}?\b(latency|bandwidth)", re.IGNORECASE)
+_APART_BY = re.compile(r"[,;|\t]")
 # Between which kind of memory, by which library: the same for all that is read of one file.
 _READ = re.compile(
     r"((?:MPI|[A-Z]CCL)(?:-[A-Z]{2,10})?(?: MANAGED)?) (?:Persistent )?(Latency|Bandwidth) Test"
 )
+_BOTH_WAYS = "both directions at once share the stages"
+_SEVERAL = "several pairs or threads at once share the stages"
+_ONE_SIDED = "the time of a one-sided operation is not that of a message on its way"
+_NO_MESSAGE = "not one message on its way from one process to another"
 _OTHERS = (
-    (re.compile("bi-?directional", re.IGNORECASE), "both directions at once share the stages"),
-    (re.compile("multi", re.IGNORECASE), "several pairs or threads at once share the stages"),
-    (
-        re.compile(r"MPI_|one.sided|shmem|upc", re.IGNORECASE),
-        "the time of a one-sided operation is not that of a message on its way",
-    ),
+    (re.compile("bi-?directional", re.IGNORECASE), _BOTH_WAYS),
+    (re.compile("multi", re.IGNORECASE), _SEVERAL),
+    (re.compile(r"MPI_|one.sided|shmem|upc", re.IGNORECASE), _ONE_SIDED),
+)
+_OTHER_PROGRAMS = (  # by the names of the programs
+    (re.compile("bibw"), _BOTH_WAYS),
+    (re.compile("mbw_mr|multi_lat|latency_m[tp]|bw_m[tp]"), _SEVERAL),
+    (re.compile("(?:put|get|acc|get_acc|cas|fop|oshm|upc)_"), _ONE_SIDED),
 )
 
 
@@ -80,6 +92,8 @@ class _Output:
     _pairs: tuple[str, str, str] | None = None  # a test of pairs whose number is still to come
     _decimals: int = 0
     _alike: int = 1  # columns of one name beside each other
+    _last_size: int = -1  # of bare columns
+    _has_header: bool = False
 
     def take(self, line: Line) -> None:
         """Read one line. Raises UnreadableTrace."""
@@ -149,6 +163,26 @@ class _Output:
             for at, word in enumerate(words[1 : 1 + self._alike], 1):
                 self._add_column(part, size, word, at)
 
+    def take_bare(self, line: Line, *, is_latency: bool, test: str) -> None:
+        """Read one line of a file without titles. Raises UnreadableTrace."""
+        part = self.latency if is_latency else self.interarrival
+        if header := _BARE_HEADER.match(line.text):
+            if (header.group(1).lower() == "latency") != is_latency:
+                refuse(f"line {line.number}: the header is of {header.group(1)}, and not of {test}")
+            part.begin_run()
+            self._has_header = _HEADER.match(line.text) is not None
+            self._alike = _columns_alike(line) if self._has_header else 1
+        elif line.text[0].isdigit():
+            row = replace(line, text=_APART_BY.sub(" ", line.text))
+            size = size_of(row.fields[0])
+            if size is not None and size <= self._last_size:
+                part.begin_run()
+            self._last_size = self._last_size if size is None else size
+            if self._has_header or _is_bare_row(row.fields):
+                self._row(row, part)
+            else:
+                part.leave_out("with other columns than the tool prints")
+
     def _add_column(self, part: Collector, size: int, word: str, at: int) -> None:
         """Take the value of one of several columns of one name."""
         value, condition = number_of(word), replace(part.condition, named=((_COLUMN, str(at)),))
@@ -173,6 +207,15 @@ class _Output:
         return not line.is_whole and self._decimals < max(before, 2)
 
 
+def _is_bare_row(words: list[str]) -> bool:
+    """Whether these are a size and a value, with the extremes where there are further ones."""
+    values = [number_of(word) for word in words[1:4]]
+    if len(values) < 3:
+        return len(values) == 1
+    average, lowest, highest = (nan if value is None else value for value in values)
+    return lowest <= average <= highest
+
+
 def _columns_alike(line: Line) -> int:
     """How many columns after the sizes have the name of the first: the same test elsewhere."""
     names = [name.strip() for name in _APART.split(line.text.lstrip("# "))][1:]
@@ -183,13 +226,15 @@ def _reason(name: str) -> str:
     for pattern, why in _OTHERS:
         if pattern.search(name):
             return why
-    return "not one message on its way from one process to another"
+    return _NO_MESSAGE
 
 
-def _read(content: bytes, kind: TraceKind | None) -> Reading:
+def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
     output = _Output()
     for line in lines_of(content):
         output.take(line)
+    if test and not (output.tests or output.others):
+        _read_bare(content, output, test.lower())
     if not output.latency and not output.interarrival:
         for name, why in output.others.items():
             refuse(f"OSU {name} is not read: {why}")
@@ -200,10 +245,25 @@ def _read(content: bytes, kind: TraceKind | None) -> Reading:
     return Reading(FORMAT, trace, _understood(trace, output), conditions=conditions)
 
 
+def _read_bare(content: bytes, output: _Output, test: str) -> None:
+    """Read a file that does not say which test it is of. Raises UnreadableTrace."""
+    found = _TESTS.match(test)
+    name = "" if found is None else found.group(1)
+    if name not in (_LATENCY, _BANDWIDTH):
+        why = next((why for one, why in _OTHER_PROGRAMS if one.match(name)), _NO_MESSAGE)
+        refuse(f"{test} is not read: {why}")
+    for line in lines_of(content):
+        output.take_bare(line, is_latency=name == _LATENCY, test=test)
+    output.tests[f"{test}, as you said"] = None
+    output.runs = len(
+        {one.run for _, one in (*output.latency.spans(), *output.interarrival.spans())}
+    )
+
+
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:
     stated = [
         ("format", FORMAT),
-        ("tool_version", ", ".join(output.versions)),
+        ("tool_version", ", ".join(output.versions) or "not named"),
         ("tests", ", ".join(output.tests)),
         ("time_unit", "µs"),
     ]
@@ -230,9 +290,10 @@ SPEC = ReaderSpec(
         mark('its title, "# OSU ... Test v..."', r"^[^#]{0,40}#[#\s]{0,16}OSU\s.*(v[0-9]|Version)"),
         mark(
             'the header line "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
-            r"\bSize\s+((Avg\s+)?(Latency|Bandwidth)\s*\(|MB/s\s+Messages/s)",
+            r"\bSize(\s\(B\))?\s+((Avg\s+)?(Latency|Bandwidth)\s*\(|MB/s\s+Messages/s)",
         ),
     ),
     detects=_detects,
     read=_read,
+    named=NamedTests(_TESTS, "osu_latency", _read),
 )

@@ -20,7 +20,7 @@ from math import nan
 
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.solution import Notice
-from fitting.contract import ReaderSpec, mark
+from fitting.contract import NamedTests, ReaderSpec, mark
 from fitting.readers.text import (
     Collector,
     Line,
@@ -253,5 +253,5 @@ SPEC = ReaderSpec(
     ),
     detects=_detects,
     read=_read,
-    with_test=_read,
+    named=NamedTests(_BY_NAME, "ib_write_lat", _read),
 )

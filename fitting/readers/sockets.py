@@ -41,6 +41,10 @@ _REPLIES = re.compile(r"--reply-every=([0-9]{1,9})\b")
 _HEADER = re.compile(r"^packet, ?txTime\(sec\), ?rxTime\(sec\), ?latency\(usec\)")
 _ROW = re.compile(r"^[0-9]{1,12}, [0-9.]{1,30}, [0-9.]{1,30}, ([0-9.]{1,20})$")
 _SUMMARY = "sockperf: Summary: Latency is"
+_IPERF_LINES = re.compile(
+    r"^\[[ \t]{0,4}ID\][ \t]{1,8}Interval[ \t]{1,20}Transfer[ \t]{1,20}(?:Bitrate|Bandwidth)\b",
+    re.MULTILINE,
+)
 _BITS, _US_PER_S = 8.0, 1e6
 
 
@@ -89,13 +93,24 @@ def _read_sockperf(content: bytes, kind: TraceKind | None) -> Reading:
 
 
 def _detects_iperf(head: str) -> bool:
-    return tool_of(head) == "iperf3"
+    return tool_of(head) == "iperf3" or _is_printed(head)
+
+
+def _is_printed(text: str) -> bool:
+    """Whether these are lines of iperf for people, and no JSON."""
+    return '"test_start"' not in text and _IPERF_LINES.search(text) is not None
 
 
 def _read_iperf(content: bytes, kind: TraceKind | None) -> Reading:
+    text = decoded(content)
+    if _is_printed(text):
+        refuse(
+            "the lines of iperf do not say the size of its blocks: run iperf3 -c HOST -l 64K -J, "
+            "once for each size"
+        )
     samples, runs = Collector(), 0
     protocols, left_out = dict[str, None](), dict[str, None]()
-    for document in documents_of(decoded(content)):
+    for document in documents_of(text):
         start = part(document, "start", "test_start")
         if why := _unusable(document, start):
             left_out[why] = None

@@ -12,7 +12,8 @@ KB and the like are of 1024 bytes where the word or the name says KiB, or where 
 the table say it, and of 1000 elsewhere.
 
 Other columns tell conditions apart, as `connections`, where each of their values was measured at
-most of the sizes from its smallest to its largest; counts of errors and the like are results. A
+most of the sizes from its smallest to its largest; one whose name has a unit of times or rates, as
+delay_ms, where each was measured at nearly all of them. Counts of errors and the like are none. A
 header line that comes again begins a run. So do sizes that start anew below an empty line or words,
 where the blocks between have mostly the same sizes: else these only interrupt one sweep.
 """
@@ -68,6 +69,7 @@ _NEAR_RATE = 0.006  # a rate of three digits; KB of 1000 and of 1024 are 0.024 a
 _MAX_RATES = 1000
 _MAX_LOOKED_AT, _MAX_TELLING = 100, 12  # columns that may tell conditions apart, and that do
 _MAX_VALUES = 64  # of a column that tells conditions apart
+_NEARLY = 0.75  # of all sizes, for a value of a column that has a unit
 _MOSTLY = 2  # more than one of so many sizes is most of them
 _MAX_COUNTED = 4096  # of a column that would, with fewer of them
 _RESULT = re.compile(
@@ -75,6 +77,13 @@ _RESULT = re.compile(
     r"(?:retrans(?:mits?|missions?|mitted)?|retr(?:y|ies)|err(?:or)?s?|failures?|failed|time-?outs?|"
     r"drop(?:s|ped)?|lost|loss(?:es)?|nacks?|naks?|context[_ ]switches|page[_ ]faults|"
     r"(?:cache[_ ])?misses)(?:[_ ](?:count|s|packets))?",
+    re.IGNORECASE,
+)
+_RUN = "run"
+# What a column with a unit is called that was measured, and not set.
+_MEASURED = re.compile(
+    r"^(?:t|time)$|(?:^|[^a-z])(?:lat|avg|mean|min|max|median|std|p[0-9]{1,4}|total|elapsed|duration"
+    r"|bw|rtt)(?:[^a-z]|$)|bandwidth|throughput|latency",
     re.IGNORECASE,
 )
 _AT_ONCE = re.compile(
@@ -270,9 +279,7 @@ class _Table:
             self.rows.rates.extend(_implied_sizes(layout, fields, sizes, values))
 
     def _keep_others(self, layout: _Layout, fields: list[str]) -> None:
-        others = tuple(
-            "" if place in layout.places else word[:_MAX_SHOWN] for place, word in enumerate(fields)
-        )
+        others = tuple("" if place in layout.places else word for place, word in enumerate(fields))
         self.rows.others.append(self._known.setdefault(others, others))
 
     def finish(self) -> None:
@@ -429,6 +436,8 @@ def _telling_columns(
     for at in range(min(width, len(names), _MAX_LOOKED_AT)):
         if _is_measured(names[at]) or not (count := _telling_values(rows.others, sizes, at)):
             continue
+        if _has_unit(names[at]) and not _is_grid(rows.others, sizes, at):
+            continue
         if count > _MAX_VALUES:
             unlisted.append(f"{names[at][:_MAX_SHOWN]} ({count} values)")
         elif len(telling) < _MAX_TELLING:
@@ -439,16 +448,35 @@ def _telling_columns(
 
 
 def _is_measured(name: str) -> bool:
-    bare = UNIT.sub("", name).strip()
-    rate = unit_named(_unit_of(name), CostUnit)
+    bare = _without_unit(name)
     return (
         not bare
-        or bare != name.strip()
-        or rate is not None
         or is_no_stage(bare)
-        or is_repetition(bare)
+        or (is_repetition(bare) and bare.casefold() != _RUN)
         or _RESULT.fullmatch(bare) is not None
+        or (_has_unit(name) and _MEASURED.search(bare) is not None)
     )
+
+
+def _has_unit(name: str) -> bool:
+    """Whether a name ends in a unit of times or rates: it is measured, or set, as delay_ms."""
+    return UNIT.search(name) is not None or unit_named(_unit_of(name), CostUnit) is not None
+
+
+def _without_unit(name: str) -> str:
+    bare = UNIT.sub("", name)
+    if bare == name and _has_unit(name):
+        bare = name.removesuffix("]").removesuffix(")").removesuffix(_unit_of(name)).rstrip("_([ ")
+    return bare.strip()
+
+
+def _is_grid(others: Sequence[tuple[str, ...]], sizes: Sequence[int], at: int) -> bool:
+    """Whether each value of a column was measured at nearly all sizes, as what is set is."""
+    by_value = dict[str, set[int]]()
+    for row, size in zip(others, sizes, strict=True):
+        by_value.setdefault(row[at], set()).add(size)
+    every = set(sizes)
+    return len(every) > 1 and all(len(found) >= _NEARLY * len(every) for found in by_value.values())
 
 
 def _telling_values(others: Sequence[tuple[str, ...]], sizes: Sequence[int], at: int) -> int:

@@ -489,7 +489,7 @@ class TestReader:
 
 class TestGrammar:
     def test_every_source_of_the_summary_is_accepted(self) -> None:
-        assert parse(["optimize", "-", "--bytes", "1MiB"]).bytes == 2**20
+        assert parse(["optimize", "-", "--bytes", "1MiB"]).message_bytes == 2**20
         assert parse(["compare", "x", "--bytes", "1", "2"]).message_bytes == [1, 2]
         assert parse(["compare", "x", "--strategies", "fixed, exact"]).strategies == [
             "fixed",

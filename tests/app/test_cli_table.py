@@ -322,7 +322,7 @@ def test_what_cannot_be_activated(printed: Any) -> None:
 
 def test_more_tables_than_one_page_holds(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """All are listed, and found by their digests."""
-    monkeypatch.setattr("app.console.profiles._PAGE", 2)
+    monkeypatch.setattr("app.verbs.profiles.command._PAGE", 2)
     for size in range(4096, 4101):
         printed("table", "gms", "--to", str(size))
     found = listed(printed)

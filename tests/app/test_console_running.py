@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from analysis.solve import Solved
 from app.cli import main
-from app.console.commands import unrequested
 from app.console.running import (
     OperationRun,
     Show,
@@ -37,14 +37,13 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.operations.optimize import Optimize
-from app.operations.solves import Solved
-from app.questions.optimize import prepare
+from app.questions.prepare import prepare
 from app.questions.question import Question
 from app.questions.source import Stored
 from app.settings import Settings
 from app.ui.parts import Column, Facts, Grid
 from app.ui.terminal import Screen
+from app.verbs.optimize.operation import Optimize
 from domain.errors import Cancelled, StrategyDeclined, TimeLimitReached
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
@@ -102,7 +101,7 @@ def ran(
     open_engine: Callable[[], Engine] = InProcessEngine,
 ) -> OperationRun[Solved]:
     question = Question(message_bytes=1024, source=PIPELINE, time_limit_s=time_limit_s)
-    operation = Optimize(prepare(question, Stored(), fragment_cap=10**6), unrequested)
+    operation = Optimize(prepare(question, Stored(), fragment_cap=10**6), lambda _: b"")
     return run_operation(operation, Settings(), show, open_engine=open_engine)
 
 
@@ -139,7 +138,9 @@ class TestWatchedOperation:
 
         question = Question(message_bytes=1024, source=PIPELINE)
         prepared = prepare(question, Stored(), fragment_cap=10**6)
-        found = run_operation(Optimize(prepared, unrequested), Settings(), open_engine=open_engine)
+        found = run_operation(
+            Optimize(prepared, lambda _: b""), Settings(), open_engine=open_engine
+        )
         assert not found.is_interrupted
         assert found.result.solution.status in (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING)
 
@@ -174,7 +175,7 @@ class TestWatchedOperation:
     def test_a_solver_that_ignores_its_limit_is_not_waited_for(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.operations.optimize.GRACE_S", 0.0)
+        monkeypatch.setattr("app.verbs.optimize.operation.GRACE_S", 0.0)
         solver(monkeypatch, goes_on(solution_of(1024)))
         assert ran(time_limit_s=0.05).result.solution.status is Status.TIME_LIMIT
         with pytest.raises(TimeLimitReached, match=r"the solve took longer than 0\.05 s"):

@@ -9,7 +9,7 @@ import pytest
 
 from analysis import explain as explain_answer
 from app.schemas.base import read_output
-from contract.compare import ExplanationOut
+from contract.answers import ExplanationOut
 from domain.pipeline import pipeline_of_lines
 from domain.problem import Problem
 from domain.schedule import latency_us

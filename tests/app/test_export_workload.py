@@ -12,7 +12,7 @@ import pytest
 
 from app.cli import main
 from app.console import running
-from app.web.profiles.exports import export_form
+from app.verbs.export.page.form import export_form
 from domain.regret import Objective
 from tests.app.serving import MYRINET
 from tests.support.in_process_engine import InProcessEngine
@@ -155,6 +155,7 @@ def test_the_page_asks_for_the_same(client: httpx.Client, name: str) -> None:
     shown = client.get(f"/ui/profiles/{name}/exports/mooncake", params={"workload": LINES})
     assert shown.status_code == 200
     assert "16384 250.0" in shown.text
+    assert f'hx-post="/ui/profiles/{name}/exports/mooncake/text?workload=' in shown.text
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.jobs import MAX_EVENT_STREAMS_OF_OWNER
 from app.http.access import SESSION_COOKIE, Gate, Rate, admitted_of, with_peer
 from app.http.dependencies import READER_COOKIE
 from app.http.fastpath.fast_path import FastPath, TableCache
 from app.questions.keys import create_first_key, create_key, revoke_key
 from app.settings import Settings
 from app.telemetry import OWNER
+from app.verbs.jobs.routes import MAX_EVENT_STREAMS_OF_OWNER
 from models.records import KeyScope
 from models.session import Store
 from tests.app.access_support import FORM, MINE, THEIRS, Guarded, bearer, key_of

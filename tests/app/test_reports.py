@@ -1,4 +1,4 @@
-"""app/console/reports.py: what a person reads of outputs that the examples do not reach."""
+"""What a person reads of outputs that the examples do not reach."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from app.console.reports import (
-    answer_parts,
-    fit_table,
-    gantt_parts,
-    instead_table,
-    profile_parts,
-    revisions_table,
     stages_table,
 )
 from app.schemas.fits import stage_fit_out
 from app.schemas.stages import stored_pipeline
+from app.ui.fit_parts import fit_table
 from app.ui.gantt import ASCII
 from app.ui.parts import Facts, Grid
 from app.verbs.compare.show import grid, notes
+from app.verbs.optimize.show import gantt_parts, instead_table
+from app.verbs.optimize.show import parts as answer_parts
+from app.verbs.profiles import show as profiles
 from contract.compare import CompareRowOut
 from contract.optimize import BaselineOut, BestFixedOut, OptimizeOut
 from contract.pipeline import LineStageOut, PipelineOut, RangeOut, RangesStageOut
@@ -179,7 +177,7 @@ class TestTables:
     def test_a_profile_with_a_delay(self) -> None:
         pipeline = PipelineOut((LINE,), 5.0)
         revision = RevisionOut(2, True, "2026-01-02T03:04:05.000000Z", pipeline, None, GIVEN, ())
-        parts = list(profile_parts("mine", revision))
+        parts = list(profiles.parts("mine", revision))
         assert parts[0] == "mine@2  given"
         assert "5 µs" in str(parts[-1])
 
@@ -187,6 +185,6 @@ class TestTables:
         paper = ProvenanceOut("paper", "Table 1", None)
         pipeline = PipelineOut((LINE,), 0.0)
         item = RevisionOut(1, True, "2026-01-02T03:04:05.000000Z", pipeline, None, paper, ())
-        grid = revisions_table(RevisionsOut("mine", (item,)))
+        grid = profiles.revisions(RevisionsOut("mine", (item,)))
         assert isinstance(grid, Grid)
-        assert grid.rows == (("1", "current", "2026-01-02 03:04:05", "1", "paper: Table 1"),)
+        assert grid.rows == (("1", "current", "2026-01-02 03:04:05", "1", "published: Table 1"),)

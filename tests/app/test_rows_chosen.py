@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 import httpx
 import pytest
 
 from app.cli import main
+from app.console.arguments import parse
 from app.questions.fits import find_fit, plot_stored
+from app.ui.options import body_of_options
+from contract.audit import AuditIn
+from contract.compare import CompareIn
+from contract.declare import Asked, words_of
+from contract.fit import FitQueryIn
 from domain.conditions import RowChoice
+from domain.errors import InvalidInput
 from domain.fit import ComposedStage, FitOptions
 from models.fit_documents import dump_request, load_request
 from models.records import FitRequest
@@ -88,6 +96,21 @@ class TestEveryDoor:
             file.write_text("\n".join(lines) + "\n")
             assert "sendrecv_perf, as you said" in said(capsys, "fit", str(file), *words)
         assert "does not say which test" in said(capsys, "fit", str(tmp_path / "a.log"))
+
+    def test_bare_columns_whose_files_are_called_after_their_tests(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        latency, bandwidth = (str(tmp_path / name) for name in ("osu_latency.1", "osu_bw.1"))
+        for path, test, other in ((latency, "Latency", "Bandwidth"), (bandwidth, "Bandwidth", "")):
+            _, _, rows = RUNS.partition(f"{test} (")
+            bare = rows.partition("# OSU" if other else "# OSU MPI Latency")[0]
+            Path(path).write_text(bare.partition("\n")[2])
+        assert "osu_bw, as you said" in said(capsys, "fit", latency, bandwidth)
+        answer = ("optimize", latency, bandwidth, "--bytes", "1MiB")
+        assert "bottleneck" in said(capsys, *answer)
+        assert "not recognised" in said(capsys, *answer, "--test", "osu_latency,other")
+        crossed = said(capsys, "crossover", latency, latency)
+        assert "not recognised" not in crossed
 
     def test_conditions_of_a_table_at_the_command_line(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -218,6 +241,24 @@ def test_a_plan_is_made_of_files_alone(tmp_path: Path, capsys: pytest.CaptureFix
     shown = said(capsys, "plan", str(file))
     assert REFUSED in shown
     assert "sluice plan has no --run: give it a file of these rows alone" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("audit SOURCE --setting whole", AuditIn),
+        ("compare SOURCE --bytes 4KiB", CompareIn),
+        ("fit SOURCE", FitQueryIn),
+    ],
+)
+def test_a_condition_more_is_an_option_more(line: str, kind: type[Any]) -> None:
+    """At every command; a request has all of them in one text."""
+    typed = [*line.split(), "--where", "sockets=8", "--where", "threads = 2"]
+    words = cast(Callable[[Any], tuple[Asked, ...]], words_of)(kind)
+    body = body_of_options(words, parse(typed))
+    assert body.get("fit_options", body)["where"] == "sockets=8,threads=2"
+    with pytest.raises(InvalidInput, match="expected NAME=VALUE, as connections=4, got 'sockets'"):
+        parse([*line.split(), "--where", "sockets"])
 
 
 def test_a_command_with_the_option_says_no_more(

@@ -34,7 +34,7 @@ def serve(place: str) -> None:
 
     for name in ("commands", "profiles", "fit"):
         importlib.import_module(f"app.console.{name}")
-    for name in ("audit", "compare", "export", "simulate", "table"):
+    for name in ("audit", "compare", "export", "fit", "simulate", "table"):
         importlib.import_module(f"app.verbs.{name}.command")
     for name in ("app.cli", "app.operations.work", "app.execution.local", "models.session"):
         importlib.import_module(name)

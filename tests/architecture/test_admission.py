@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from app.api import jobs
 from app.errors import RETRY_AFTER_S
 from app.execution.engine import MIB, Limits, Pool
 from app.execution.slot import LONG_IDLE_S
 from app.http import admission, bodies, call_threads
 from app.jobs import ledger
 from app.operations.tasks import service_pools
+from app.verbs.jobs import routes as jobs
 from tests.architecture.documents import document
 
 OPERATIONS = document("docs/operations.md")

@@ -55,20 +55,20 @@ PLANTED = """
     app.plots.svg app.questions.tables
     app.execution.worker app.operations.work
     app.execution.child sqlalchemy
-    app.questions.optimize fastapi
-    app.questions.optimize pydantic
-    app.questions.optimize app.ui.terminal
+    app.questions.prepare fastapi
+    app.questions.prepare pydantic
+    app.questions.prepare app.ui.terminal
     app.questions.simulate app.operations.work
     app.schemas.base app.ui.terminal
     app.schemas.jobs app.jobs.runner
     app.schemas.base app.operations.operation
     app.operations.work app.jobs.ledger
-    app.operations.optimize sqlalchemy
+    app.verbs.optimize.operation sqlalchemy
     app.jobs.runner app.http.service
     app.jobs.runner fastapi
     app.http.bodies app.ui.pages
-    app.http.fastpath.fast_path app.api.profiles
-    app.api.jobs app.web.routes
+    app.http.fastpath.fast_path app.api.optimize
+    app.api.respond app.web.routes
     app.ui.pages app.console.commands
     app.ui.pages app.web.routes
     app.ui.pages app.verbs.hide.show
@@ -92,9 +92,14 @@ PLANTED = """
     app.verbs.thresholds.request app.verbs.hide.operation
     app.verbs.deliver.command app.verbs.hide.request
     app.verbs.simulate.command app.verbs.deliver.command
+    app.verbs.compare.operation app.verbs.optimize.operation
+    app.verbs.optimize.page.answer app.verbs.answers.page.compare
+    app.verbs.answers.routes app.verbs.optimize.routes
+    app.ui.panel.form app.verbs.optimize.request
+    app.ui.pages app.ui.panel.page
     app.verbs.new_module.request app.verbs.new_module.show
     app.console.commands app.main
-    app.console.commands app.api.jobs
+    app.console.commands app.api.respond
     app.main app.serving
     app.serving app.cli
     app.new_module app.settings
@@ -167,7 +172,7 @@ def test_every_package_of_the_product_is_checked(options: dict[str, list[str]]) 
 @pytest.mark.parametrize(
     ("place", "line"),
     [
-        ("app/questions/optimize.py", "from app.api import jobs"),
+        ("app/questions/prepare.py", "from app.api import jobs"),
         ("app/text/units.py", "def late() -> None:\n    import app.main"),
         ("domain/units.py", "if TYPE_CHECKING:\n    import numpy"),
         ("app/loose.py", "import sys"),

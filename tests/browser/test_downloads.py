@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Download, Page, expect
 
 from app.schemas.base import read_output
-from app.web.answers.snippets import take_away
+from app.verbs.optimize.page.snippets import take_away
 from contract.optimize import OptimizeOut
 from tests.app.serving import MYRINET, Live
 

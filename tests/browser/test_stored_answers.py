@@ -109,7 +109,7 @@ def test_ticks_go_along_from_page_to_page(
     has_script: bool,
 ) -> None:
     """Also without scripts, and what is ticked anywhere is compared."""
-    monkeypatch.setattr("app.web.answers.stored.PAGE_SIZE", 1)
+    monkeypatch.setattr("app.verbs.answers.page.views.PAGE_SIZE", 1)
     page = new_page(java_script_enabled=has_script)
     page.goto(f"/ui/answers?profile={NAME}")
     page.get_by_role("checkbox").check()

@@ -25,8 +25,8 @@ from app.schemas.base import dump_json, parse_json
 from app.schemas.jobs import JobKind
 from app.schemas.source import options_of, source_of
 from contract import (
+    answers,
     audit,
-    compare,
     export,
     fit,
     fit_options,
@@ -159,7 +159,7 @@ def test_a_comparison_may_ask_for_every_strategy() -> None:
         (rules.Strategy, Strategy),
         (audit.Reference, Reference),
         (audit.Verdict, RegretVerdict),
-        (compare.Cost, Cost),
+        (answers.Cost, Cost),
         (jobs.JobKind, JobKind),
         (jobs.JobState, JobState),
         (workload.Objective, Objective),

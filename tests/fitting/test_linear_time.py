@@ -14,6 +14,7 @@ import pytest
 
 import domain.units
 import fitting
+from domain.conditions import RowChoice
 from domain.measurement import Reading
 from fitting.contract import ReaderSpec
 from fitting.detect import READERS, header_hint, nearest_formats, read_recognised
@@ -30,6 +31,16 @@ _WRAPPED = (
     *("2026-05-04T10:11:12Z x\n", "(pid=1) x\n", "w | x\n", "May  4 10:11:12 h p[1]: x\n"),
     *("\x1b[0m", "\x1b]", "\x1b", "a\r", "<td>", "<br>", "<br>1", "&gt;", "> ", "&#1;", "[32m"),
     *("size,duration\n", "MPI_Send,", "1 1.0 0.1\n", "bytes,a_us\n", "\n# OSU a", "[", "(", "  "),
+)
+_BEGINNINGS = (
+    *("BlkSize (B)   Batch   BW (GB/s)   ", "Test completed: duration 10.0", "Worker 1"),
+    *("./transfer_engine_bench --block_size=", "transfer_engine_bench \\\n", "threads=1 "),
+    *(
+        "collective, gpus, size, ",
+        '{"inPlace":0, "redop":"sum", "busBw":1, ',
+        "run(), common.cu:1, ",
+    ),
+    *("# size count type time hipevt ", "# size n PRTT(1,0,s) PRTT(n,0,s) ", "1 1000 "),
 )
 _MEGABYTE = 2**20
 _LINES = [Crafted(head, shape, "x\n") for head in _HEADS for shape in SHAPES]
@@ -105,6 +116,10 @@ def _recognised(text: str) -> Reading:
     return read_recognised(text.encode(), None)
 
 
+def _recognised_as_told(text: str) -> Reading:
+    return read_recognised(text.encode(), None, RowChoice(test="osu_latency"))
+
+
 @pytest.mark.parametrize("head", ["", "0: 1\n0: 2\n", "<br>\n", "\x1b[0m\n"])
 def test_what_is_around_lines_takes_time_in_proportion_to_it(head: str) -> None:
     for piece in _WRAPPED:
@@ -116,6 +131,14 @@ def test_what_is_around_lines_takes_time_in_proportion_to_it(head: str) -> None:
 def test_a_megabyte_takes_time_in_proportion(piece: str) -> None:
     line = Crafted("# OSU MPI Latency Test v7.2\n", piece, "\n")
     assert not grows_too_fast(_recognised, line, _MEGABYTE // 8 // len(piece))
+
+
+@pytest.mark.parametrize("head", _BEGINNINGS)
+def test_a_megabyte_behind_what_readers_look_for_takes_time_in_proportion(head: str) -> None:
+    for piece in ("1 ", " ", "block_size=1 ", head):
+        for work in (_recognised, _recognised_as_told):
+            line = Crafted(head, piece, "\n")
+            assert not grows_too_fast(work, line, _MEGABYTE // 8 // len(piece)), line
 
 
 def test_prefixes_of_each_kind_take_time_in_proportion() -> None:

@@ -11,7 +11,7 @@ from unittest import mock
 
 from analysis import explain, explore
 from app.console import running
-from app.web.answers import report as report_curves
+from app.verbs.optimize.page import report as report_curves
 from tests.support.in_process_engine import InProcessEngine
 
 _LONG_S = 300.0

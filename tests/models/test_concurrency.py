@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from app.questions.optimize import describe_answer
+from app.questions.answers import describe_answer
 from domain.errors import Conflict, NotFound
 from models.errors import Fenced
 from models.records import JobRecord, JobState

@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from app.execution.engine import Crashed, Done, Limit, LimitExceeded, Lost, Refused, Stopped
 from app.operations.fits import FitTraces
 from app.operations.operation import Operation, OperationKind
-from app.operations.optimize import Optimize, optimize_operation, schedule_operation
 from app.operations.tasks import prepare_request, result_of, task_of
 from app.questions.profiles import seed_paper_profiles
 from app.questions.question import LoadedTrace
@@ -23,12 +21,12 @@ from app.questions.settings import ExportScope
 from app.questions.source import Stored
 from app.questions.tables import TableScope
 from app.schemas.base import dump_json, parse_json
-from app.schemas.optimize import optimize_question
-from app.schemas.source import as_job
 from app.settings import Settings
 from app.verbs.audit.operation import operation as audit_operation
 from app.verbs.compare.operation import operation as compare_operation
 from app.verbs.export.operation import operation as export_operation
+from app.verbs.optimize.operation import Optimize, schedule
+from app.verbs.optimize.operation import operation as optimize_operation
 from app.verbs.table.operation import operation as table_operation
 from contract.audit import AuditIn
 from contract.compare import CompareIn
@@ -76,9 +74,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 def _optimize(unit: UnitOfWork) -> Optimize:
     asked = OptimizeIn(profile="gms", message_bytes=4321, relative_gap=1e-4, time_limit_s=7.0)
-    return optimize_operation(
-        optimize_question(asked), partial(as_job, asked), Stored.of_unit(unit), SETTINGS
-    )
+    return optimize_operation(asked, Stored.of_unit(unit), SETTINGS)
 
 
 def _compare(unit: UnitOfWork) -> Operation[Any]:
@@ -119,7 +115,7 @@ def _export(unit: UnitOfWork) -> Operation[Any]:
 
 
 def _schedule(unit: UnitOfWork) -> Operation[Any]:
-    return schedule_operation(GMS, 4321, Stored.of_unit(unit), SETTINGS)
+    return schedule(GMS, 4321, Stored.of_unit(unit), SETTINGS)
 
 
 JOBS: dict[str, Make] = {
@@ -183,9 +179,7 @@ def test_measurements_stay_where_they_are(store: Store) -> None:
     )
     operation = made(
         store,
-        lambda unit: optimize_operation(
-            optimize_question(asked), partial(as_job, asked), Stored.of_unit(unit), SETTINGS
-        ),
+        lambda unit: optimize_operation(asked, Stored.of_unit(unit), SETTINGS),
     )
     sent = pickle.dumps(operation.work)
     assert len(sent) < len(EXAMPLE) * 0.6  # 70 sizes of 5 stages, of 25 times each

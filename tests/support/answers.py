@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.questions.optimize import conclude, prepare
+from app.questions.prepare import prepare
 from app.questions.question import Question
 from app.questions.source import Stored
-from app.schemas.optimize import optimize_out
+from app.verbs.optimize.answer import conclude, optimize_out
 from contract.optimize import OptimizeOut
 from domain.model import CostModel
 from solvers import solve

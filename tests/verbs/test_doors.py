@@ -6,19 +6,21 @@ import contextlib
 import io
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app import cli
 from app.console import running
 from app.console.arguments import parse
 from app.console.files import read_source, request_of
+from app.http.service import Service
 from app.registry import with_door
 from app.schemas.base import dump_json
 from app.schemas.layer import given_layer
@@ -29,13 +31,18 @@ from app.verbs.audit.command import OF_COSTS, TOO_HIGH, options_of
 from app.verbs.audit.page.form import AuditForm
 from app.verbs.audit.request import audit_scope
 from app.verbs.crossover import command as crossover
+from app.verbs.export import command as export
+from app.verbs.export.page import form as export_page
 from app.verbs.layer import command as layer
 from app.verbs.layer.page import form as layer_form
 from app.verbs.layer.page.form import LayerForm
+from app.verbs.table import command as table
+from app.verbs.table.page import form as table_page
+from app.verbs.table.request import scope_of
 from contract.audit import AuditIn
 from contract.declare import Asked, words_of
 from contract.layer_costs import LayerCostsIn
-from domain.errors import SluiceError
+from domain.errors import Overloaded, SluiceError
 from tests.app.serving import serving, settings_for
 from tests.golden.verbs.layer import MINE
 
@@ -53,10 +60,17 @@ BEGINNINGS = {
     "layer": {"layer": "cmam-finite", "bytes": "64, 4 KiB", "clock": "33 MHz", "time_limit": "2"},
 }
 VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
+# Some have rules of their own: a row a stage, a file. The forms of tables and exports are on a
+# page of a profile, and start jobs.
 FORMS: dict[str, RequestForm[Any]] = {
-    **{name: views.FORM for name, views in VIEWS.items() if name != "layer"},
+    **{
+        name: views.FORM
+        for name, views in VIEWS.items()
+        if hasattr(views, "FORM") and name not in ("layer", "compose", "fit", "table", "export")
+    },
     "layer": layer_form.FORM,
 }
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 KNOWN = (
     *("", "0", "1", "-1", "2", "64", "1.5", "120", "1e999", "nan", "100 %", "50%", "x", "µ", "-x"),
     *("4 KiB", "8KiB", "0 B", "64..4KiB", "1,2", "0,1", "0, receiver copy", "sqrt", "constant"),
@@ -78,8 +92,13 @@ TEXTS = (
 
 def filled(name: str) -> st.SearchStrategy[dict[str, str]]:
     """The form as it begins, with one to three of its fields filled in anew."""
-    fields = st.dictionaries(st.sampled_from([*words_on(name)]), TEXTS, min_size=1, max_size=3)
-    return fields.map(lambda texts: begun(name) | texts)
+    names = words_on(name)
+    return some_of(names).map(lambda texts: begun(name) | texts)
+
+
+def some_of(names: Sequence[str]) -> st.SearchStrategy[dict[str, str]]:
+    """One to three of these fields, filled in."""
+    return st.dictionaries(st.sampled_from(names), TEXTS, min_size=1, max_size=3)
 
 
 def words_on(name: str) -> Mapping[str, Asked]:
@@ -190,7 +209,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     path: Path = tmp_path_factory.mktemp("doors") / "doors.db"
 
     def run_here(operation: Any, *_: object) -> running.OperationRun[Any]:
-        return running.OperationRun(operation.run(_Unheard()))
+        found = operation.run_here()
+        return running.OperationRun(operation.run(_Unheard()) if found is None else found)
 
     options = settings_for(f"sqlite:///{path}")
     with serving(options) as live, pytest.MonkeyPatch.context() as patch:
@@ -290,3 +310,268 @@ def test_a_number_of_processes_is_refused_at_its_field(client: httpx.Client) -> 
     page = client.get("/ui/hiding", params=FORMS["hide"].first_texts() | {"processes": "0"})
     assert page.status_code == 422
     assert 'id="processes-mistake">expected a number &gt;= 1' in page.text
+
+
+# --- files that are fitted ------------------------------------------------------------------------
+
+
+SIZES = [2**power for power in range(8, 14)]
+ONE, OTHER, TOO_FEW, NONE = "one.csv", "other.csv", "few.csv", "none.csv"
+STEPS = "message_bytes,copy_us,crc_us\n"
+FILES = {
+    ONE: "message_bytes,copy_us\n"
+    + "".join(f"{size},{5 + size / 1000 + noise}\n" for size in SIZES for noise in (0, 0.01, 0.03)),
+    OTHER: STEPS
+    + "".join(
+        f"{size},{5 + size / 900 + noise},{2 + size / 400 - noise}\n"
+        for size in SIZES
+        for noise in (0, 0.01, 0.03)
+    ),
+    TOO_FEW: "message_bytes,copy_us\n64,1\n",
+    NONE: "size,time\n64,1\n",
+}
+SHORT = st.sampled_from(["a", "b", "in + sum", "µ", "x" * 100, "x" * 101])
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"name": SHORT, "file": st.sampled_from([ONE, OTHER, OTHER, TOO_FEW, NONE])},
+        optional={
+            "step": st.sampled_from(["copy", "crc", "x" * 101]),
+            "processor": st.sampled_from(["cpu0", "µ", "x" * 101]),
+        },
+    ),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda row: row["name"],  # an option names its stage
+)
+HOW = st.fixed_dictionaries(
+    {},
+    optional={
+        "method": st.sampled_from(["robust", "weighted", "ordinary", "best", "Robust"]),
+        "shape": st.sampled_from(["ranges", "line", "narrowed", "x"]),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that are fitted."""
+    folder = tmp_path_factory.mktemp("fitted")
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def is_taken(words: list[str], folder: Path) -> bool:
+    """Whether the command ends well."""
+    silent = io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(silent),
+        contextlib.redirect_stderr(silent),
+    ):
+        return cli.main(words) == 0
+
+
+@settings(max_examples=25)
+@given(rows=ROWS, how=HOW)
+def test_every_door_composes_the_same(
+    client: httpx.Client, files: Path, rows: list[dict[str, str]], how: dict[str, str]
+) -> None:
+    """The form's rows, the request's stages, and the options that name them."""
+    cells: list[tuple[str, str]] = list(how.items())
+    stages, words = [], [word for name, text in how.items() for word in (f"--{name}", text)]
+    for row in rows:
+        name, file = row["name"], row["file"]
+        cells += [("name", name), ("trace", FILES[file]), ("stored", "")]
+        cells += [(field, row.get(field, "")) for field in ("step", "processor")]
+        said = {field: row[field] for field in ("step", "processor") if field in row}
+        stages.append({"name": name, "measurements": {"content": FILES[file]}, **said})
+        words += ["--stage", f"{name}={file}"]
+        if "step" in row:
+            words += ["--step", f"{name}={row['step']}"]
+        if "processor" in row:
+            words += ["--processor", f"{row['processor']}={name}"]
+    answer = client.post("/compose", json={"stages": stages, **how})
+    page = client.post("/ui/compose", content=urlencode(cells), headers=FORM)
+    assert page.status_code in (303, 422), page.text
+    expected = answer.status_code == 200
+    assert (page.status_code == 303) == expected, answer.text
+    assert is_taken(["compose", *words], files) == expected, answer.text
+
+
+SAID = st.sampled_from(["true", "false", "maybe"])
+AGAIN = st.fixed_dictionaries(
+    {},
+    optional={
+        "method": st.sampled_from(["robust", "weighted", "ordinary", "best"]),
+        "shape": st.sampled_from(["ranges", "line", "narrowed", "x"]),
+        "max_ranges": st.sampled_from(["1", "3", "16", "17", "0", "-1", "1.5", "x", "9" * 20]),
+        "stages_overlap": SAID,
+        "several_at_once": SAID,
+        "as_stage": st.sampled_from(["copy", "x" * 101]),
+    },
+)
+
+
+@settings(max_examples=25)
+@given(said=AGAIN, file=st.sampled_from([ONE, OTHER]))
+def test_every_door_fits_the_same(
+    client: httpx.Client, files: Path, said: dict[str, str], file: str
+) -> None:
+    """The form that fits again, the request's query, and the options."""
+    first = client.post("/ui/fits", content=FILES[file])
+    page = client.post(f"{first.headers['location']}/again", content=urlencode(said), headers=FORM)
+    assert page.status_code in (303, 422), page.text
+    answer = client.post("/fit", content=FILES[file], params=said)
+    expected = answer.status_code == 200
+    assert (page.status_code == 303) == expected, (page.text, answer.text)
+    yes_or_no = {"true": "yes", "false": "no"}
+    words = [
+        f"--{name.replace('_', '-')}={yes_or_no.get(text, text)}" for name, text in said.items()
+    ]
+    assert is_taken(["fit", file, *words], files) == expected, answer.text
+
+
+# --- what starts a job of a profile ---------------------------------------------------------------
+
+
+JOBS: dict[str, RequestForm[Any]] = {"table": table_page.FORM, "export": export_page.FORM}
+PROFILE, TARGET = "gms", "ucx"
+OPTIONS = ("option.form", "option.version", "option.memory_types", "option.none", "option.BAD")
+# Exit codes of what was prepared and would be done now, and of limits that exclude each other,
+# which a service finds out when it compiles.
+TAKEN, INFEASIBLE = 69, 3
+
+
+def filled_job(name: str) -> st.SearchStrategy[dict[str, str]]:
+    """The form as it begins, with one to three of its fields filled in anew."""
+    names = [word.name for word in JOBS[name].words]
+    return some_of([*names, *OPTIONS] if name == "export" else names).map(
+        lambda texts: JOBS[name].first_texts() | texts
+    )
+
+
+def job_by_page(name: str, texts: Mapping[str, str]) -> tuple[Any, Mapping[str, str], str]:
+    """What the page prepares, what it says is wrong, and the command that it offers."""
+    if name == "export":
+        form = export_page.export_form(TARGET, texts)
+        return form.scope, form.mistakes, form.command(PROFILE)
+    asked, filled = table_page.TableForm.of(texts).asked()
+    prepared = None if asked is None else (scope_of(asked), asked.activate)
+    return prepared, filled.mistakes, filled.command(PROFILE)
+
+
+def job_by_command(name: str, line: str) -> Any:
+    """What this command prepares; None where it refuses."""
+    try:
+        arguments = parse(shlex.split(line)[1:])
+        if name == "export":
+            return export.scope_of(arguments)
+        source = read_source(arguments.source, Settings())
+        return table._asked(arguments, source)[0], arguments.activate
+    except (SluiceError, SystemExit):
+        return None
+
+
+@contextlib.contextmanager
+def with_workload(texts: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """In a folder that has the workload that the form has."""
+    (folder / "workload.txt").write_text(texts.get("workload", ""), encoding="utf-8")
+    with contextlib.chdir(folder):
+        yield
+
+
+@pytest.mark.parametrize("name", JOBS)
+@settings(max_examples=300)
+@given(data=st.data())
+def test_the_command_that_a_job_is_offered_with_asks_the_same(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Where the page takes texts; what it does not read, the command refuses."""
+    texts = data.draw(filled_job(name))
+    prepared, mistakes, line = job_by_page(name, texts)
+    with with_workload(texts, tmp_path_factory.getbasetemp()):
+        assert job_by_command(name, line) == prepared, (texts, mistakes, line)
+
+
+@pytest.fixture
+def preparing(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
+    """The service, which prepares what it is asked for and then has no time for it."""
+
+    async def prepared(service: Service, make: Any, asker: Any, *_: object) -> Any:
+        await service.prepare(make, asker)
+        raise Overloaded("prepared")
+
+    def begun(*_: object, **__: object) -> Any:
+        raise Overloaded("prepared")
+
+    for method in ("start_job", "perform", "remembered"):
+        monkeypatch.setattr(Service, method, prepared)
+    monkeypatch.setattr(table, "_compiled", begun)
+    monkeypatch.setattr(export, "_made", begun)
+    return client
+
+
+def check_job(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
+    """Ask by every door, and compare: what is taken is prepared, and then refused for now."""
+    if name == "export":
+        place = f"/ui/profiles/{PROFILE}/exports/{TARGET}/text"
+        page = client.post(place, params=texts)
+        form = export_page.export_form(TARGET, texts)
+        answer = client.get(
+            f"/profiles/{PROFILE}/exports/{TARGET}",
+            params=list(form.query()) if form.asked else [("min_message_bytes", "0")],
+        )
+        line = form.command(PROFILE)
+    else:
+        page = client.post(f"/ui/profiles/{PROFILE}/tables", data=texts)
+        asked, filled = table_page.TableForm.of(texts).asked()
+        body = b"[]" if asked is None else dump_json(asked)
+        answer = client.post(f"/profiles/{PROFILE}/tables", content=body)
+        line = filled.command(PROFILE)
+    assert page.status_code in (422, 503), page.text
+    assert answer.status_code == page.status_code, (texts, answer.text)
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        code = cli.main(shlex.split(line)[1:])
+    assert (code in (TAKEN, INFEASIBLE)) == (page.status_code == 503), (texts, line, code)
+
+
+@pytest.mark.parametrize("name", JOBS)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_every_door_to_a_job_takes_the_same(
+    name: str,
+    data: st.DataObject,
+    preparing: httpx.Client,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """A page's texts, the command that it offers, and the request that it makes."""
+    texts = data.draw(filled_job(name))
+    with with_workload(texts, tmp_path_factory.getbasetemp()):
+        check_job(preparing, name, texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("table", {"max_fragments": "4 KiB"}),
+        ("table", {"tolerance": "200 %"}),
+        ("table", {"min_message": "32 MiB"}),
+        ("table", {"min": "8 KiB", "max": "4 KiB"}),
+        ("table", {"activate": "1"}),
+        ("export", {"max_fragments": "4 KiB"}),
+        ("export", {"objective": "wurst"}),
+        ("export", {"option.none": "x"}),
+        ("export", {"option.memory_types": "x" * 300}),
+        ("export", {"min_message": "8 KiB", "max_message": "4 KiB"}),
+        ("export", {"workload": "4KiB 3\n8KiB", "objective": "worst"}),
+        ("export", {"workload": "4KiB 3", "min_message": "1 KiB"}),
+    ],
+)
+def test_what_a_job_was_refused_by_some(
+    preparing: httpx.Client, name: str, texts: dict[str, str], tmp_path: Path
+) -> None:
+    """The page read some fields by rules of its own, and left out what it did not know."""
+    texts = JOBS[name].first_texts() | texts
+    with with_workload(texts, tmp_path):
+        check_job(preparing, name, texts)

@@ -18,15 +18,16 @@ from app.plots.timeline_rows import STYLE
 from app.text.numbers import format_gap, format_percent, format_size
 from app.text.units import TimeUnit
 from app.ui.pages import FOLDER, POLICY
-from app.web.answers.advice import WhyView
-from app.web.answers.surroundings import (
+from app.verbs.optimize.page.surroundings import (
     about_size,
     alternatives_of,
     counts_chart,
     sizes_chart,
     surroundings_of,
 )
-from app.web.answers.view import AnswerView, cut_of, proof_of
+from app.verbs.optimize.page.view import AnswerView, cut_of
+from app.verbs.optimize.page.why import WhyView
+from app.verbs.optimize.show import proof_of
 from domain.pipeline import pipeline_of_lines
 from domain.solution import Status, Strategy
 from solvers.count_points import CountPoint

@@ -10,17 +10,17 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import solvers
-from app.console.reports import answer_parts
 from app.questions.settings import ExportScope, export, export_question
-from app.schemas.optimize import current_of, read_answer
+from app.schemas.answers import current_of, read_answer
 from app.schemas.stages import stored_model
 from app.text.numbers import format_gap, format_size
 from app.text.units import format_time
 from app.ui.gantt import UNICODE
-from app.web.answers.advice import set_this_of
-from app.web.answers.surroundings import curve_of
-from app.web.answers.view import cut_of
-from app.web.profiles.exports import library_named
+from app.verbs.optimize.page.libraries import library_named
+from app.verbs.optimize.page.set_this import set_this_of
+from app.verbs.optimize.page.surroundings import curve_of
+from app.verbs.optimize.page.view import cut_of
+from app.verbs.optimize.show import parts as answer_parts
 from domain.errors import SluiceError
 from domain.pipeline import Pipeline, pipeline_of_lines
 from exports.targets.registry import TARGETS

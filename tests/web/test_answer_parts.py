@@ -13,7 +13,7 @@ from analysis import explain as explain_answer
 from analysis import explore
 from app.http.call_threads import MAX_PICTURES_OF_CLIENT, RenderQueue
 from app.http.dependencies import READER_COOKIE
-from app.web.answers import answers
+from app.verbs.optimize.page import answer as answers
 from tests.app.serving import GUARD_S, Live, wait_until
 from tests.web.conftest import Ask
 

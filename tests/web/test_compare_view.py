@@ -7,8 +7,8 @@ from itertools import accumulate
 
 import pytest
 
-from app.web.answers.arrivals import MAX_POINTS, arrivals_chart
-from app.web.answers.compare import HEIGHT, MAX_BARS, WIDTH, CompareView, drawn, letters_of
+from app.verbs.answers.page.arrivals import MAX_POINTS, arrivals_chart
+from app.verbs.answers.page.compare import HEIGHT, MAX_BARS, WIDTH, CompareView, drawn, letters_of
 from contract.optimize import OptimizeOut
 from tests.web.conftest import Ask
 

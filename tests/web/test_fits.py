@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from app.questions.fits import find_fit, plot_stored
-from app.web.fits.view import ROWS_A_PAGE, chart_views, fit_view, sample_value
+from app.verbs.fit.page.charts import ROWS_A_PAGE, chart_views, sample_value
+from app.verbs.fit.page.fit_view import fit_view
 from domain.fit import ExcludedSample
 from fitting import formats
 from tests.app.serving import Live, wait_for_end
@@ -380,7 +381,9 @@ def test_axes_suit_the_data(live: Live) -> None:
         assert off == sorted(off, reverse=True)
         assert len(off) == min(ROWS_A_PAGE, chart.num_rows)
         assert chart.num_rows <= len(chart.data["points"])
-    assert {stage.name for stage in fit_view(record).stages} == {chart.name for chart in charts}
+    names = {stage.name for stage in record.fit.fitted_stages}
+    assert names == {chart.name for chart in charts}
+    assert all(f">{name}</th>" in fit_view(record).parameters for name in names)
 
 
 def test_samples_are_named_to_the_last_digit() -> None:

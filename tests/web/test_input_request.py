@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from app.schemas.stages import asked_pipeline
-from app.web.forms import InvalidForm, asked_of, changed, form_fields
-from app.web.workbench.choices import EXAMPLES
-from app.web.workbench.request import request_of
-from app.web.workbench.state import InputSource, InputState, StageRow
+from app.ui.panel.choices import EXAMPLES
+from app.ui.panel.form import InvalidForm, asked_of, changed
+from app.ui.panel.request import request_of
+from app.ui.panel.state import InputSource, InputState, StageRow
+from app.verbs.optimize.request import optimize_question
+from app.web.forms import form_fields
 from contract.constraints import ConstraintsOut
 from contract.profile import ProfileRevisionOut
 from domain.errors import FieldProblem, Infeasible, InvalidFields, InvalidInput, NotFound
@@ -34,7 +36,7 @@ def mistakes(entry: InputState) -> dict[str, str]:
 def test_published_pipelines_come_back_as_they_are(example) -> None:  # type: ignore[no-untyped-def]
     """An example, through its texts, is the very pipeline that was published."""
     asked = asked_of(InputState.of_example(example.name))
-    assert asked.question.source == example.pipeline
+    assert optimize_question(asked).source == example.pipeline
 
 
 def test_the_trace_example_is_the_measured_file() -> None:
@@ -49,14 +51,14 @@ def test_the_trace_example_is_the_measured_file() -> None:
 def test_ranges_are_rows() -> None:
     """A row that says how far it reaches is continued by the row below."""
     asked = asked_of(InputState(rows=RANGED, message="1 MiB", delay="2.5"))
-    assert asked.question.source == Pipeline(
+    assert optimize_question(asked).source == Pipeline(
         (
             Stage("in", (FitRange(1.0, 2.0, 4096), FitRange(3.0, 1.0))),
             Stage.of_line("out", overhead_us=5.0, ns_per_byte=6.0),
         ),
         2.5,
     )
-    assert asked.question.message_bytes == 2**20
+    assert optimize_question(asked).message_bytes == 2**20
 
 
 def test_units_of_the_columns_are_applied() -> None:
@@ -66,7 +68,7 @@ def test_units_of_the_columns_are_applied() -> None:
         overhead_unit=OverheadUnit.NS,
         cost_unit=CostUnit.GBIT_PER_S,
     )
-    assert asked_of(entry).question.source == Pipeline(
+    assert optimize_question(asked_of(entry)).source == Pipeline(
         (Stage.of_line("wire", overhead_us=1.5, ns_per_byte=1.0),)
     )
 
@@ -88,7 +90,7 @@ def test_units_of_the_columns_are_applied() -> None:
 def test_a_cell_may_name_its_own_unit(text: str, ns_per_byte: float) -> None:
     """Whatever its column is in."""
     entry = InputState(rows=(StageRow("wire", "1500 ns", text),), cost_unit=CostUnit.UNSPECIFIED)
-    source = asked_of(entry).question.source
+    source = optimize_question(asked_of(entry)).source
     assert isinstance(source, Pipeline)
     part = source.stages[0].ranges[0]
     assert (part.overhead_us, part.ns_per_byte) == (1.5, pytest.approx(ns_per_byte, rel=1e-12))
@@ -127,7 +129,7 @@ def test_stages_without_names_are_numbered_and_blank_rows_skipped() -> None:
     entry = InputState(
         rows=(StageRow(), StageRow("", "1", "2"), StageRow(), StageRow("", "3", "4"))
     )
-    source = asked_of(entry).question.source
+    source = optimize_question(asked_of(entry)).source
     assert isinstance(source, Pipeline)
     assert [stage.name for stage in source.stages] == ["stage 1", "stage 2"]
 
@@ -244,5 +246,5 @@ def test_an_answer_fills_the_panel_with_what_it_was_asked() -> None:
     assert (entry.max_fragments, entry.delay, entry.min_fragment) == ("9", "1.5", "")
     assert entry.has_constraints
     again = asked_of(replace(entry, source=InputSource.TABLE))
-    assert again.given.pipeline is not None
-    assert asked_pipeline(again.given.pipeline) == pipeline
+    assert again.pipeline is not None
+    assert asked_pipeline(again.pipeline) == pipeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.web.profiles.view import MAX_LISTED, changes_between
+from app.verbs.profiles.page.revision_changes import MAX_LISTED, changes_between
 from domain.aggregate import Aggregate
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage

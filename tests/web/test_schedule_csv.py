@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from app.web.answers.schedule_csv import cell_of, schedule_csv
+from app.verbs.optimize.page.schedule_csv import cell_of, schedule_csv
 from contract.optimize import OptimizeOut
 from tests.app.serving import MYRINET, Live
 from tests.web.conftest import Ask

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from app.schemas.base import dump_json
-from app.web.answers.snippets import curl_of, take_away
+from app.verbs.optimize.page.snippets import curl_of, take_away
 from contract.optimize import OptimizeOut
 from tests.app.serving import MYRINET, Live
 from tests.clients import c_support

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web.workbench.choices import ShownUnits
+from app.ui.panel.choices import ShownUnits
 from domain.units import CostUnit, OverheadUnit
 from tests.app.serving import LARGE, LARGE_BYTES, MYRINET, Live
 

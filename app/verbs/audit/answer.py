@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analysis.audit import ADVISED, SETTING, Audit
 from analysis.setting_price import Priced, Span, span_of
-from app.schemas.base import notices_out, revision_out
+from app.schemas.base import echoes, notices_out, revision_out
 from app.schemas.settings import finite, steps_out
 from app.schemas.settings_in_draws import settings_in_draws_out
 from app.schemas.stages import aggregate_or_none, pipeline_or_none
@@ -23,8 +23,7 @@ def audited(audit: Audit) -> AuditOut:
         pipeline=pipeline_or_none(question.model),
         aggregate=aggregate_or_none(question.model),
         profile=revision_out(question.profile),
-        min_message_bytes=scope.min_message_bytes,
-        max_message_bytes=scope.max_message_bytes,
+        **echoes(AuditOut, scope),
         workload=AuditWorkloadOut(audit.workload.words, len(audit.workload.sizes)),
         worst_of=audit.worst_of,
         objective=scope.decides_by.value,
@@ -34,7 +33,6 @@ def audited(audit: Audit) -> AuditOut:
         best_size_steps=priced_out(audit.size_steps) if audit.size_steps else None,
         best_repeats=finite(repeats.mean.at_least if repeats else None),
         schedules_at_most=finite(schedules.mean.at_most),
-        max_regret=scope.max_regret,
         over=scope.reference.value,
         verdict=None if audit.verdict is None else audit.verdict.value,
         is_kept=audit.is_kept,
@@ -42,7 +40,6 @@ def audited(audit: Audit) -> AuditOut:
         audit_ms=round(audit.audit_ms, 3),
         fit_warnings=notices_out(question.fit_notices),
         warnings=notices_out(audit.notices),
-        in_draws=scope.in_draws,
         uncertainty=settings_in_draws_out(
             audit.in_draws, question.errors, _words(audit), question.transfers
         ),

@@ -18,7 +18,7 @@ from app.operations.operation import (
     Report,
     digest_of,
 )
-from app.questions.optimize import prepare
+from app.questions.prepare import prepare
 from app.questions.question import Source
 from app.questions.settings import audit_question
 from app.questions.source import Stored

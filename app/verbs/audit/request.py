@@ -8,13 +8,11 @@ from typing import Any
 from analysis.audit import AuditScope, Reference
 from app.questions.question import Question
 from app.schemas.base import read_request
-from app.schemas.optimize import optimize_question
 from app.schemas.settings import workload_of
-from app.schemas.source import given_source
+from app.schemas.source import costs_question
 from app.schemas.uncertainty import draws_of
 from app.text.units import format_setting_text
 from contract.audit import AuditIn
-from contract.optimize import OptimizeIn
 from contract.setting import AnySettingIn, ConfiguredIn, StaticIn, WholeIn
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fragment_setting import FragmentSetting, SettingStep
@@ -53,12 +51,7 @@ def audit_scope(asked: AuditIn) -> AuditScope:
 
 def audit_question_of(asked: AuditIn) -> Question:
     """Return the question that finds or fits the model. Raises InvalidInput."""
-    question = optimize_question(
-        OptimizeIn(
-            message_bytes=asked.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES,
-            **given_source(asked),
-        )
-    )
+    question = costs_question(asked, asked.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES)
     draws = None if asked.uncertainty is None else draws_of(asked.uncertainty)
     return replace(question, uncertainty=draws)
 

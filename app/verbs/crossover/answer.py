@@ -14,7 +14,7 @@ from analysis.crossover import (
     notices_of,
     timed_by_both,
 )
-from app.schemas.base import notices_out, revision_out
+from app.schemas.base import echoes, notices_out, revision_out
 from app.schemas.stages import aggregate_or_none, pipeline_or_none
 from app.text.numbers import format_signed_percent, format_size
 from app.text.units import format_time
@@ -45,8 +45,7 @@ def sent(
         verdict=found.verdict.value,
         a=_path(question.a),
         b=_path(question.b),
-        min_message_bytes=question.min_message_bytes,
-        max_message_bytes=question.max_message_bytes,
+        **echoes(CrossoverOut, question),
         runs=tuple(
             FasterRunOut(run.from_bytes, run.up_to_bytes, run.faster.value, run.is_sure)
             for run in found.runs

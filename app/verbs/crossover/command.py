@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.console.argument_parts import add_columns, add_rows
 from app.ui.options import add_words, body_of_options, options_named
 from contract.crossover import CrossoverIn
 from contract.declare import words_of
+from contract.fit_options import FitOptionsIn
 from domain.errors import InconsistentInput
 
 if TYPE_CHECKING:
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from app.ui.terminal import Output
 
+OF_ROWS = words_of(FitOptionsIn, ("test", "run", "where", "columns"))
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the words of the request, and those of a terminal alone."""
     parser.add_argument("a", metavar="A", help="path below: file, - or profile")
     parser.add_argument("b", metavar="B", help="path from the threshold on")
     add_words(parser, words_of(CrossoverIn))
-    add_rows(parser)
-    add_columns(parser)
+    add_words(parser, OF_ROWS)
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -69,25 +70,26 @@ def asked_of(
         costs_of,
         merged,
         read_source,
-        said_of_rows,
     )
     from app.schemas.base import dump_json, parse_json
     from app.schemas.source import source_of
     from contract.limits import MAX_NAME_LENGTH
     from contract.source import SOURCE_FIELDS
+    from domain.conditions import named_test
     from domain.errors import InvalidInput
 
     if arguments.a == arguments.b == STANDARD_INPUT:
         raise InvalidInput("expected standard input for one path alone", field="b")
     body: dict[str, Any] = body_of_options(words_of(CrossoverIn), arguments)
     sources = {place: read_source(getattr(arguments, place), settings) for place in ("a", "b")}
-    said = {**said_of_rows(arguments), "columns": arguments.columns}
+    said = body_of_options(OF_ROWS, arguments)
     _check_said(said, tuple(sources.values()))
     for place, source in sources.items():
         is_file = isinstance(source, TraceSource)
-        costs = merged(body_of(source), {"fit_options": said if is_file else {}})
-        body[place] = {name: one for name, one in costs.items() if name in SOURCE_FIELDS}
         name = Path(getattr(arguments, place)).name
+        of_file = {"test": named_test(name), **said}
+        costs = merged(body_of(source), {"fit_options": of_file if is_file else {}})
+        body[place] = {name: one for name, one in costs.items() if name in SOURCE_FIELDS}
         if not isinstance(source, ProfileSource) and name != STANDARD_INPUT:
             body[f"{place}_name"] = name[:MAX_NAME_LENGTH]
     with options_named(words_of(CrossoverIn)):
@@ -100,8 +102,8 @@ def _check_said(said: Mapping[str, Any], sources: Sequence[Source]) -> None:
     """Raise InconsistentInput for what is said of a file's rows where no path is a file."""
     from app.console.files import TraceSource
 
-    given = [name for name, value in said.items() if value is not None]
-    if given and not any(isinstance(source, TraceSource) for source in sources):
+    first = next(iter(said), None)
+    if first is not None and not any(isinstance(source, TraceSource) for source in sources):
         raise InconsistentInput(
-            "said of a file of measurements, and neither path is one", field=f"--{given[0]}"
+            "said of a file of measurements, and neither path is one", field=f"--{first}"
         )

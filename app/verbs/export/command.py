@@ -130,13 +130,13 @@ def _question(source: Source, options: dict[str, Any]) -> Question:
     """Return the question that finds or fits the model."""
     from app.console.files import body_of, costs_of, merged
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.optimize import optimize_question
+    from app.schemas.source import costs_question
     from contract.optimize import OptimizeIn
 
     # What only an optimisation has is left out, so that its request file serves here too.
     given = {name: value for name, value in body_of(source).items() if name in SOURCE_FIELDS}
     body = {**merged(given, options), "message_bytes": 1}
-    question = optimize_question(parse_json(OptimizeIn, dump_json(body)))
+    question = costs_question(parse_json(OptimizeIn, dump_json(body)), 1)
     return replace(question, source=costs_of(source, question.source))
 
 
@@ -147,7 +147,7 @@ def _asked_export(
     settings: Settings,
     store: Store | None,
 ) -> ExportQuestion:
-    from app.questions.optimize import prepare
+    from app.questions.prepare import prepare
     from app.questions.settings import export_question
     from app.questions.source import Stored
 

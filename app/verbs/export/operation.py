@@ -11,14 +11,14 @@ from app.questions import settings as export_questions
 from app.questions.settings import Exported, ExportQuestion, ExportScope, profile_question
 from app.questions.source import Stored
 from app.schemas.base import dump_json, parse_json
-from app.schemas.jobs import export_request, export_scope, revision_asked
 from app.verbs.export.answer import exported_out
+from app.verbs.export.request import request_of, scope_of
 from contract.jobs import ExportJobIn
+from domain.profile import ProfileReference
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from domain.errors import SluiceError
-    from domain.profile import ProfileReference
     from models.session import UnitOfWork
 
 
@@ -43,7 +43,7 @@ class ExportSetting(OperationDefaults[Exported]):
     @property
     def request(self) -> bytes:
         """An ExportJobIn as JSON."""
-        return export_request(self.question)
+        return request_of(self.question)
 
     @property
     def digest(self) -> str:
@@ -105,8 +105,8 @@ def requested(request: bytes, stored: Stored, settings: Settings) -> ExportSetti
     """Read a job's request again, by the table that it had. Raises NotFound where that is gone."""
     asked = parse_json(ExportJobIn, request)
     question = profile_question(
-        revision_asked(asked),
-        export_scope(asked),
+        ProfileReference.parse(asked.profile),
+        scope_of(asked),
         stored,
         asked.table,
         takes_active=False,

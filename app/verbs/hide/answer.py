@@ -7,7 +7,7 @@ from datetime import datetime
 
 from analysis.hidden_ratios import ModelHidden
 from analysis.hiding import Hidden
-from app.schemas.base import notices_out, revision_out, same_named, timestamp
+from app.schemas.base import echoes, notices_out, revision_out, same_named, timestamp
 from app.schemas.stages import constraints_out, pipeline_out
 from contract.hide import (
     BestProcessesOut,
@@ -39,18 +39,14 @@ def of_pipeline(
         regime=found.regime.value,
         gamma=found.gamma,
         window=None if window is None else same_named(GammaWindowOut, window),
-        min_gain=asked.min_gain,
-        hideable_fraction=asked.hideable_fraction,
+        **echoes(HideOut, asked),
         overhead=None if found.overlap is None else found.overlap.overhead,
         best_processes=None if best is None else same_named(BestProcessesOut, best),
         curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),
         warnings=notices_out((*first, *found.warnings, *of_fit)),
         message_bytes=asked.problem.message_bytes,
-        messages=asked.messages,
         messages_are=asked.messages_are.value,
-        calculation_us=asked.calculation_us,
         hiding_overhead_us=asked.overhead_us,
-        streamed=asked.streamed,
         exchange=asked.exchange.value,
         without_us=found.without_us,
         with_us=found.with_us,
@@ -80,8 +76,7 @@ def of_model(found: ModelHidden) -> HideOut:
         regime=found.regime.value,
         gamma=found.gamma,
         window=None if window is None else same_named(GammaWindowOut, window),
-        min_gain=asked.min_gain,
-        hideable_fraction=asked.overlap.hideable_fraction,
+        **echoes(HideOut, asked, asked.overlap),
         overhead=asked.overlap.overhead,
         best_processes=None if best is None else same_named(BestProcessesOut, best),
         curve=tuple(same_named(ProcessPointOut, point) for point in found.curve),

@@ -15,7 +15,7 @@ from app.execution.engine import Pool
 from app.operations.call import Call
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
-from app.questions.optimize import PreparedQuestion, prepare
+from app.questions.prepare import PreparedQuestion, prepare
 from app.questions.question import Source, known_identifier
 from app.questions.source import Stored
 from app.schemas.base import dump_json, parse_json

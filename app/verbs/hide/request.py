@@ -10,11 +10,9 @@ from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import Question
 from app.schemas.base import read_request
 from app.schemas.host_stages import host_stages, of_stages
-from app.schemas.optimize import optimize_question
-from app.schemas.source import check_exactly_one, given_source
+from app.schemas.source import check_exactly_one, costs_question
 from contract.hide import SOURCES_OF_HIDING, HideIn, ProcessesIn
 from contract.limits import MAX_CALCULATION_US
-from contract.optimize import OptimizeIn
 from contract.source import SOURCES
 from domain.errors import InconsistentInput
 from domain.hiding import CountRange, Granularity, Overlap, SpeedupReference
@@ -85,12 +83,7 @@ def source_question(asked: HideIn) -> Question:
     if asked.message_bytes is None:
         raise InconsistentInput("expected message_bytes", field="message_bytes")
     calculation_us(asked)
-    question = OptimizeIn(
-        message_bytes=asked.message_bytes,
-        constraints=asked.constraints,
-        **given_source(asked),
-    )
-    return optimize_question(question)
+    return costs_question(asked, asked.message_bytes, asked.constraints)
 
 
 def pipeline_question(

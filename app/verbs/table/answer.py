@@ -13,6 +13,7 @@ from app.questions.tables import (
 )
 from app.schemas.base import (
     dump_json,
+    echoes,
     notices_out,
     revision_out,
     same_named,
@@ -40,9 +41,7 @@ def table_out(compiled: CompiledTable) -> TableOut:
         digest=compiled.digest,
         created_at=timestamp(compiled.created_at),
         profile=revision_out(question.profile),
-        min_message_bytes=scope.min_message_bytes,
-        max_message_bytes=scope.max_message_bytes,
-        relative_gap=scope.relative_gap,
+        **echoes(TableOut, scope),
         constraints=constraints_out(scope.limits),
         fragment_cap=question.fragment_cap,
         pipeline=pipeline_out(question.pipeline),

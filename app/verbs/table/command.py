@@ -97,7 +97,7 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
     """Return the table's scope, and the question that finds or fits its model."""
     from app.console.files import body_of, costs_of, merged
     from app.schemas.base import dump_json, parse_json
-    from app.schemas.optimize import optimize_question
+    from app.schemas.source import costs_question
     from app.verbs.table.request import scope_of
     from contract.optimize import OptimizeIn
 
@@ -109,7 +109,8 @@ def _asked(arguments: argparse.Namespace, source: Source) -> tuple[TableScope, Q
     asked = parse_json(TableIn, dump_json(body))
     scope = scope_of(asked)
     costs |= {"message_bytes": scope.max_message_bytes, **_limits(body)}
-    question = optimize_question(parse_json(OptimizeIn, dump_json(costs)))
+    of_costs = parse_json(OptimizeIn, dump_json(costs))
+    question = costs_question(of_costs, of_costs.message_bytes, of_costs.constraints)
     return scope, replace(question, source=costs_of(source, question.source))
 
 
@@ -125,7 +126,7 @@ def _question_of(
     store: Store | None,
 ) -> TableQuestion:
     """Return what to compile."""
-    from app.questions.optimize import prepare
+    from app.questions.prepare import prepare
     from app.questions.source import Stored
     from app.questions.tables import table_question
 

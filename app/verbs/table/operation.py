@@ -12,10 +12,9 @@ from app.questions import tables
 from app.questions.source import Stored
 from app.questions.tables import CompiledTable, TableQuestion, TableScope
 from app.schemas.base import parse_json
-from app.schemas.jobs import revision_asked, table_request
 from app.schemas.table import said_first
 from app.verbs.table.answer import render_table
-from app.verbs.table.request import scope_of
+from app.verbs.table.request import request_of, scope_of
 from contract.jobs import TableJobIn
 from domain.profile import ProfileReference, ProfileRevision
 
@@ -50,7 +49,7 @@ class CompileTable(OperationDefaults[CompiledTable]):
     @property
     def request(self) -> bytes:
         """A TableJobIn as JSON."""
-        return table_request(self.question, activate=self.activate)
+        return request_of(self.question, activate=self.activate)
 
     @property
     def digest(self) -> str:
@@ -113,5 +112,5 @@ def operation(
 def requested(request: bytes, stored: Stored, settings: Settings) -> CompileTable:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     asked = parse_json(TableJobIn, request)
-    scope = scope_of(asked)
-    return operation(revision_asked(asked), scope, stored, settings, activate=asked.activate)
+    reference, scope = ProfileReference.parse(asked.profile), scope_of(asked)
+    return operation(reference, scope, stored, settings, activate=asked.activate)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.schemas.answers import with_unique_names
 from app.schemas.base import dump_json, parse_json
-from app.schemas.optimize import with_unique_names
 from app.schemas.stages import asked_aggregate, asked_pipeline
 from contract.limits import MAX_NAME_LENGTH
 from contract.optimize import OptimizeOut

@@ -90,7 +90,14 @@ class TestWords:
             ("logs/sendrecv_perf.2nodes.log", "sendrecv_perf"),
             ("all_reduce_perf-8gpus.txt", "all_reduce_perf"),
             ("run3_ib_read_lat.out", "ib_read_lat"),
-            ("osu_latency.out", None),
+            ("osu_latency.out", "osu_latency"),
+            ("job7/osu_latency_mt.1.txt", "osu_latency_mt"),
+            ("osu_bw-cuda.txt", "osu_bw"),
+            ("IMB-MPI1_PingPong.out", "imb-mpi1_pingpong"),
+            ("nvme_clat.1.log", "fio_clat"),
+            ("nvme_bw.12.log", "fio_bw"),
+            ("osu.out", None),
+            ("pingpong.txt", None),
             ("mysendrecv_perfect.log", None),
         ],
     )
@@ -169,8 +176,30 @@ class TestRuns:
 
         sizes = tuple(1 << power for power in range(22))
         assert len(messages(taken(switched(sizes[::2]) + switched(sizes[1::2])))) == len(sizes)
-        one_shared = switched(sizes[:12]) + osu([900.0] * 11, sizes=sizes[11:])
+        one_shared = switched(sizes[:12]) + switched(sizes[11:])
         assert len(messages(taken(one_shared))) == len(sizes) + 1
+        other = switched(sizes[:12]) + osu([900.0] * 11, sizes=sizes[11:])
+        with pytest.raises(UnreadableTrace, match=r"differ by up to 224 times \(of 2 KiB\)"):
+            taken(other)
+        one_after_another = osu(line(2.0, 0.3, sizes[:11]), sizes=sizes[:11]) + osu(
+            line(2.0, 0.3, sizes[11:]), sizes=sizes[11:]
+        )
+        assert costs_of(taken(one_after_another)) == pytest.approx((2.0, 0.3), rel=_NEAR)
+
+    def test_runs_that_nothing_compares_are_asked_for(self) -> None:
+        sizes = tuple(1 << power for power in range(22))
+        apart = osu(line(2.0, 0.3, sizes[:11]), sizes=sizes[:11]) + osu(
+            line(9.0, 2.0, sizes[12:]), sizes=sizes[12:]
+        )
+        rule = r"no two sizes in common.* --run 1 or --run 2 \(run\); parts of one sweep"
+        with pytest.raises(UnreadableTrace, match=rule):
+            taken(apart)
+        assert costs_of(taken(apart, run=2)) == pytest.approx((9.0, 2.0), rel=_NEAR)
+        between = osu(line(2.0, 0.3, sizes[::2]), sizes=sizes[::2]) + osu(
+            line(6.0, 0.9, sizes[1::2]), sizes=sizes[1::2]
+        )
+        with pytest.raises(UnreadableTrace, match=r"differ by up to 2.. %.*--run 1 or --run 2"):
+            taken(between)
 
     def test_header_lines_of_our_own_format_begin_runs(self) -> None:
         def rows(scale: float) -> str:
@@ -214,6 +243,7 @@ def _threefold(found: re.Match[str]) -> str:
         *("osu-latency-v5.txt", "imb-pingpong.txt", "perftest-write-lat.txt"),
         *("perftest-write-bw.txt", "netpipe-screen.txt", "netpipe.out", "mpi4py-pingpong.txt"),
         *("nccl-sendrecv.txt", "nixlbench.txt", "fi-pingpong.txt", "perftest.json"),
+        *("netgauge-loggp.out", "rccl-sendrecv.txt"),
         *("cuda-bandwidth.txt", "nvbandwidth.txt", "ucx-table.txt"),
     ],
 )
@@ -278,6 +308,104 @@ class TestNamedValues:
         for scale, value in enumerate(values, 1):
             reading = taken(text, columns, where=f"{name}={value}")
             assert costs_of(reading) == pytest.approx((3.0 * scale, 10.0 * scale), rel=_NEAR)
+
+    @pytest.mark.parametrize(
+        "name", ["delay_ms", "think_time_us", "pause (s)", "limit_MB/s", "run", "Run"]
+    )
+    def test_what_is_set_may_have_a_unit_and_runs_a_number(self, name: str) -> None:
+        text, columns = self.table(name, "1", "20"), "size=bytes,time=t_us"
+        with pytest.raises(UnreadableTrace) as refusal:
+            taken(text, columns)
+        assert f"{name} has the values 1, 20, whose times differ" in str(refusal.value)
+        reading = taken(text, columns, where=f"{name}=20")
+        assert costs_of(reading) == pytest.approx((6.0, 20.0), rel=_NEAR)
+        same = text.replace(";20;", ";1;")
+        assert len(messages(taken(same, columns))) == 2 * len(SIZES)
+
+    def test_what_is_set_may_lack_a_size(self) -> None:
+        lines = self.table("delay_ms", "1", "20").splitlines(keepends=True)
+        with pytest.raises(UnreadableTrace, match="delay_ms has the values 1, 20"):
+            taken("".join(lines[:-1]), "size=bytes,time=t_us")
+
+    @pytest.mark.parametrize("name", ["p50_us", "avg_ms", "bw_MB/s", "elapsed (s)", "sample"])
+    def test_what_was_measured_is_no_condition(self, name: str) -> None:
+        text = self.table(name, "1", "20")
+        assert len(messages(taken(text, "size=bytes,time=t_us"))) == 2 * len(SIZES)
+
+    def test_a_unit_is_no_condition_where_values_follow_the_sizes(self) -> None:
+        text = "bytes;delay_ms;t_us\n" + "".join(
+            f"{size};{size // 4096};{3.0 + size / 100}\n" for size in SIZES for _ in range(2)
+        )
+        assert len(messages(taken(text, "size=bytes,time=t_us"))) == 2 * len(SIZES)
+
+    def test_long_values_are_chosen_whole_or_by_their_beginning(self) -> None:
+        long = [f"/opt/{'x' * 70}/{end}" for end in ("a/libmpi.so", "b/libmpi.so")]
+        text, columns = self.table("library", *long), "size=bytes,time=t_us"
+        with pytest.raises(UnreadableTrace) as refusal:
+            taken(text, columns)
+        assert f"--where library={long[0]} (where)" in str(refusal.value)
+        for scale, value in enumerate(long, 1):
+            for word in (value, value[:78]):
+                reading = taken(text, columns, where=f"library={word}")
+                assert costs_of(reading) == pytest.approx((3.0 * scale, 10.0 * scale), rel=_NEAR)
+        longer = ["y" * 400, "z" * 400]
+        with pytest.raises(UnreadableTrace) as refusal:
+            taken(self.table("library", *longer), columns)
+        advice = str(refusal.value).partition("--where ")[2].partition(" (where)")[0]
+        taken(self.table("library", *longer), columns, where=advice)
+
+    def test_named_values_without_sizes_in_common_are_asked_for(self) -> None:
+        several = TestSeveralAtOnce.perftest
+        one, four = several(1, 3e3, 9e3, 1.2e4), several(4, 9e3, 2e4, 2.2e4)
+        small = one.replace(" 1048576 ", " 5.1 ").replace(" 65536 ", " 5.2 ")
+        large = four.replace(" 4096 ", " 5.3 ")
+        rule = r"qps has the values 1, 4, and nothing shows .* --where qps=1 \(where\)"
+        with pytest.raises(UnreadableTrace, match=rule):
+            taken(small + large)
+        assert len(taken(small + large, where="qps=4").trace) == 2
+        at_one_size = one.replace(" 1048576 ", " 5.1 ") + several(4, 9e3, 9.1e3, 2.2e4).replace(
+            " 4096 ", " 5.3 "
+        )
+        with pytest.raises(UnreadableTrace, match=rule):
+            taken(at_one_size)
+
+    def test_values_whose_runs_have_a_size_each_are_compared_as_a_whole(self) -> None:
+        text = "".join(
+            TestSeveralAtOnce.perftest(qps, 3e3, 9e3, 1.2e4)
+            .replace("1048576 " if size != 1_048_576 else " 5.1", " 5.1 ")
+            .replace(" 65536 " if size != 65_536 else " 5.2", " 5.2 ")
+            .replace(" 4096 " if size != 4096 else " 5.3", " 5.3 ")
+            for qps in (1, 4)
+            for size in (4096, 65_536, 1_048_576)
+        )
+        assert len(taken(text).trace) == 6
+
+    def test_two_names_that_hide_each_other_are_asked_for_in_turn(self) -> None:
+        text = "bytes;conns;depth;t_us\n" + "".join(
+            f"{size};{conns};{depth};{conns * depth * (3.0 + size / 100)}\n"
+            for conns in (1, 2)
+            for depth in (1, 2)
+            for size in SIZES
+        )
+        columns = "size=bytes,time=t_us"
+        with pytest.raises(UnreadableTrace, match=r"--where depth=1 \(where\)"):
+            taken(text, columns)
+        with pytest.raises(UnreadableTrace, match=r"--where conns=1 \(where\)"):
+            taken(text, columns, where="depth=2")
+        both = taken(text, columns, where="conns=2,depth=2")
+        assert costs_of(both) == pytest.approx((12.0, 40.0), rel=_NEAR)
+
+    def test_values_that_others_connect_agree(self) -> None:
+        text = "bytes;threads;t_us\n" + "".join(
+            f"{size};{threads};{3.0 + size / 100}\n"
+            for threads, sizes in (
+                (1, (64, 128, 256)),
+                (2, (128, 256, 4096, 8192)),
+                (4, (4096, 8192)),
+            )
+            for size in sizes
+        )
+        assert len(messages(taken(text, "size=bytes,time=t_us"))) == 9
 
     def test_runs_keep_the_numbers_of_the_whole_file(self) -> None:
         columns = "size=bytes,time=t_us"

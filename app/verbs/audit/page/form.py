@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 from app.schemas.base import dump_json, parse_json
 from app.schemas.stages import asked_pipeline
 from app.ui.forms import RequestForm
+from app.ui.panel.request import request_of
+from app.ui.panel.state import InputSource, InputState, StageRow
 from app.ui.words import shown
 from app.verbs.audit.request import audit_question_of, audit_scope, title_of
-from app.web.workbench.request import request_of
-from app.web.workbench.state import InputSource, InputState, StageRow
 from contract.audit import AuditIn
 from contract.problem import FieldProblemOut, ProblemOut
 from domain.errors import SluiceError

@@ -16,11 +16,11 @@ from app.schemas.base import problem_out, read_output, read_request
 from app.schemas.jobs import problem_of
 from app.ui.addresses import MAX_ADDRESS
 from app.ui.pages import is_htmx, moved, page, says_refusals
+from app.ui.work import SHORT_S, WorkPlace, WorkView
 from app.verbs.audit.operation import operation
 from app.verbs.audit.page.form import FORM, AuditForm
 from app.verbs.audit.show import AuditView
 from app.web.forms import format_timestamp, read_form
-from app.web.jobs.work import SHORT_S, WorkPlace, WorkView
 from contract.audit import AuditIn, AuditOut
 from domain.errors import NotFound, Overloaded, SluiceError, UnreadableRecord
 from models.records import JobRecord, JobState

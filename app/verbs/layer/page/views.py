@@ -20,11 +20,11 @@ from app.text.numbers import format_count, format_instructions, format_percent
 from app.text.units import format_time
 from app.ui.addresses import MAX_ADDRESS
 from app.ui.pages import is_htmx, moved, page, says_refusals
+from app.ui.panel.state import InputState
 from app.verbs.layer.answer import sent
 from app.verbs.layer.operation import CostLayer, operation
 from app.verbs.layer.page.form import WORDS, LayerForm
 from app.web.forms import read_form
-from app.web.workbench.state import InputState
 from contract.layer_costs import BestCutOut, FeatureSavingOut, MessageCostsOut
 from domain.errors import Overloaded, SluiceError
 from domain.pipeline import Pipeline

@@ -14,10 +14,15 @@ from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from sluice_client.calls import Answer, Call, get, reads, segment, send
-from sluice_client.contract.answers import DescriptionIn, OptimizationsOut, SummaryOut
+from sluice_client.contract.answers import (
+    DescriptionIn,
+    ExplanationOut,
+    OptimizationsOut,
+    SummaryOut,
+)
 from sluice_client.contract.audit import AuditIn, AuditOut
 from sluice_client.contract.changes import ChangesOut
-from sluice_client.contract.compare import AnyCompareOut, CompareIn, CompareOut, ExplanationOut
+from sluice_client.contract.compare import AnyCompareOut, CompareIn, CompareOut
 from sluice_client.contract.compose import ComposeIn
 from sluice_client.contract.crossover import CrossoverIn, CrossoverOut
 from sluice_client.contract.declare import Input

@@ -1,0 +1,48 @@
+"""What commands about stored things do alike: open an owner's store, and print what they found."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from app.console.commands import opened_store
+from app.settings import Settings
+from app.ui.parts import Part
+from app.ui.terminal import Output
+from domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from contract.declare import Output as Document
+    from models.session import Store
+
+LISTED, MAX_LISTED = 20, 1000
+
+
+@contextmanager
+def owned_store(arguments: argparse.Namespace) -> Iterator[Store]:
+    """Return what is stored of the owner who is named; who names none is `local`."""
+    from app.questions.keys import check_owner
+
+    owner = check_owner(getattr(arguments, "owner", "local"))
+    with opened_store(Settings.from_environment()) as store:
+        yield store.of(owner)
+
+
+def limit_of(arguments: argparse.Namespace) -> int:
+    """Return how many are listed. Raises InvalidInput unless it is 1 to 1000."""
+    limit = getattr(arguments, "limit", LISTED)
+    if not 1 <= limit <= MAX_LISTED:
+        raise InvalidInput(f"expected 1 <= limit <= {MAX_LISTED}", field="limit")
+    return int(limit)
+
+
+def emit(found: Document, output: Output, parts: Iterable[Part]) -> None:
+    """Print what was found as JSON if that is wanted, and else what a person reads."""
+    from app.schemas.base import dump_json
+
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(parts)

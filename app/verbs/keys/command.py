@@ -1,0 +1,117 @@
+"""sluice keys: made, listed, exchanged and revoked, in the database itself."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from app.console.argument_parts import Parser, add, add_owner, number, whole
+from contract.limits import (
+    DEFAULT_KEY_KEPT_S,
+    MAX_KEY_AGE_S,
+    MAX_KEY_KEPT_S,
+    MAX_KEY_REQUESTS_PER_S,
+)
+from domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from app.ui.terminal import Output
+    from models.session import Store
+
+_DAY_S = 86_400
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the verbs."""
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = add(verbs, "list", "list an owner's keys", "")
+    create = add(
+        verbs,
+        "create",
+        "make a key, and print its secret this once",
+        "build-server --scope write --days 90",
+    )
+    create.add_argument("name", metavar="NAME", help="what it is for")
+    create.add_argument(
+        "--scope",
+        choices=["read", "write", "admin", "metrics"],
+        required=True,
+        help="what it may do",
+    )
+    create.add_argument("--days", type=number, metavar="DAYS", help="until it expires")
+    create.add_argument(
+        "--requests-per-s", type=whole, metavar="COUNT", help="fewer than its owner may ask"
+    )
+    rotate = add(verbs, "rotate", "make a key in the place of another one", "7f3a5c --keep 600")
+    rotate.add_argument("--keep", type=number, metavar="SECONDS", help="of the other one (3600)")
+    revoke = add(verbs, "revoke", "end a key at once", "7f3a5c")
+    for verb in (rotate, revoke):
+        verb.add_argument("id", metavar="ID", help="of the key")
+    for verb in (listing, create, rotate, revoke):
+        add_owner(verb)
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Carry out the verb, in the database itself."""
+    from app.console.stored import owned_store
+
+    with owned_store(arguments) as store:
+        _VERBS[arguments.verb](store, arguments, output)
+    return 0
+
+
+def _list(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from datetime import UTC, datetime
+
+    from app.console.stored import emit
+    from app.questions.keys import list_keys
+    from app.verbs.keys.answer import key_out
+    from app.verbs.keys.show import parts
+    from contract.keys import KeysOut
+
+    listed = KeysOut(tuple(map(key_out, list_keys(store))))
+    emit(listed, output, parts(listed, datetime.now(UTC)))
+
+
+def _create(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.console.stored import emit
+    from app.questions.keys import create_key
+    from app.verbs.keys.answer import new_key_out
+    from app.verbs.keys.show import made
+    from models.records import KeyScope
+
+    days, rate = arguments.days, arguments.requests_per_s
+    if days is not None and not 0.0 < days * _DAY_S <= MAX_KEY_AGE_S:
+        raise InvalidInput(f"expected 0 < days <= {MAX_KEY_AGE_S // _DAY_S}", field="days")
+    if rate is not None and not 1 <= rate <= MAX_KEY_REQUESTS_PER_S:
+        raise InvalidInput("expected 1 <= requests-per-s <= 1000000", field="requests-per-s")
+    expires_in_s = None if days is None else max(1, round(days * _DAY_S))
+    limits = {"expires_in_s": expires_in_s, "requests_per_s": rate}
+    key = new_key_out(create_key(store, arguments.name, KeyScope(arguments.scope), **limits))
+    emit(key, output, made(key))
+
+
+def _rotate(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.console.stored import emit
+    from app.questions.keys import rotate_key
+    from app.verbs.keys.answer import new_key_out
+    from app.verbs.keys.show import made
+
+    kept_s = DEFAULT_KEY_KEPT_S if arguments.keep is None else arguments.keep
+    if not 0 <= kept_s <= MAX_KEY_KEPT_S:
+        raise InvalidInput(f"expected 0 <= keep <= {MAX_KEY_KEPT_S}", field="keep")
+    key = new_key_out(rotate_key(store, arguments.id, kept_s=round(kept_s)))
+    emit(key, output, made(key))
+
+
+def _revoke(store: Store, arguments: argparse.Namespace, output: Output) -> None:
+    from app.console.stored import emit
+    from app.questions.keys import revoke_key
+    from app.verbs.keys.answer import key_out
+    from app.verbs.keys.show import revoked
+
+    ended = key_out(revoke_key(store, arguments.id))
+    emit(ended, output, revoked(ended))
+
+
+_VERBS = {"list": _list, "create": _create, "rotate": _rotate, "revoke": _revoke}

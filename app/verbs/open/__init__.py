@@ -1,0 +1,1 @@
+"""The verb `open`."""

@@ -1,0 +1,220 @@
+"""sluice optimize: what only a terminal has: sources, own transfers, a picture in a file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from app.console.argument_parts import condition
+from app.ui.options import add_words, body_of_options
+from contract.declare import words_of
+from contract.optimize import OptimizeIn
+from domain.errors import InconsistentInput, InvalidInput
+
+if TYPE_CHECKING:
+    from app.console.files import Source
+    from app.questions.question import Source as CostSource
+    from app.settings import Settings
+    from app.ui.terminal import Output
+    from contract.optimize import OptimizeOut
+    from models.session import Store
+
+# The conditions of rows are given one by one, and are those of the transfers where there are any.
+_WHERE = ("fit_options", "where")
+WORDS = tuple(
+    word
+    for word in words_of(OptimizeIn)
+    if word.place[0] != "transfers" and word.place != _WHERE and word.option
+)
+_FIRST = ("message_bytes", "strategy", "save_as", "uncertainty")  # what most questions say
+# What is said of own transfers alone, too; the other words are of a model.
+_OF_TRANSFERS = (("message_bytes",), ("uncertainty", "current"))
+_OF_MODELS = {
+    **{name: name for name in ("transfers", "timeline", "sensitivities")},
+    **{
+        word.option[2:].replace("-", "_"): "_".join(word.place)
+        for word in WORDS
+        if word.place not in _OF_TRANSFERS and word.place[0] != "fit_options"
+    },
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words of the request, and those of a terminal alone."""
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="file, own transfers too, - or profile; or several files of one path, as its "
+        "latencies and bandwidths",
+    )
+    add_words(parser, [word for word in WORDS if word.place[0] in _FIRST])
+    parser.add_argument(
+        "--transfers", metavar="FILE", help="own transfers of this message, which decide"
+    )
+    parser.add_argument("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
+    parser.add_argument(
+        "--sensitivities",
+        action="store_true",
+        help="say how the latency moves with the costs of each stage",
+    )
+    add_words(parser, [word for word in WORDS if word.place[0] not in _FIRST])
+    parser.add_argument(
+        "--where",
+        type=condition,
+        action="append",
+        metavar="NAME=VALUE",
+        help="of a file of several conditions: those rows, as connections=1; may be repeated",
+    )
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Solve one question, print its answer, and return the exit code."""
+    from app.console.commands import INTERRUPTED, is_stored, opened_store
+    from app.console.files import check_timeline_file, costs_of, read_sources
+    from app.schemas.answers import read_answer
+    from app.schemas.source import source_of
+    from app.settings import Settings
+
+    if arguments.timeline is not None:
+        check_timeline_file(arguments.timeline)
+    settings = Settings.from_environment()
+    source = read_sources(arguments.sources, settings)
+    transfers = _own_transfers(source)
+    if transfers is not None:
+        return _decide(transfers, arguments, output)
+    asked = asked_of(arguments, source, settings)
+    costs = costs_of(source, source_of(asked))
+    needs_store = is_stored(costs) or asked.save_as is not None
+    if needs_store:
+        with opened_store(settings) as store:
+            body, is_interrupted = _answer(asked, costs, settings, output, store=store)
+    else:
+        body, is_interrupted = _answer(asked, costs, settings, output, store=None)
+    if output.wants_json:
+        output.document(body)
+    if not output.wants_json or arguments.timeline is not None:
+        _show_answer(read_answer(body), arguments, output)
+    if is_interrupted:
+        output.note("interrupted; this is the best found so far")
+    return INTERRUPTED if is_interrupted else 0
+
+
+def asked_of(arguments: argparse.Namespace, source: Source, settings: Settings) -> OptimizeIn:
+    """Return the request of a source and of the options, which win. Raises InvalidInput."""
+    from app.console.files import TraceSource, body_of, merged, test_in_names
+    from app.schemas.base import dump_json, parse_json
+
+    options = _options_of(arguments, settings)
+    if isinstance(source, TraceSource) and (test := test_in_names(arguments.sources)):
+        options.setdefault("fit_options", {}).setdefault("test", test)
+    body = merged(body_of(source), options)
+    if body.get("message_bytes") is None:
+        raise InvalidInput(
+            "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
+        )
+    return parse_json(OptimizeIn, dump_json(body))
+
+
+def _options_of(arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    from app.console.files import read_trace
+
+    options = body_of_options(WORDS, arguments)
+    conditions = arguments.where or ()
+    if arguments.transfers is not None:
+        text = read_trace(arguments.transfers, settings).decode("utf-8", errors="replace")
+        options["transfers"] = {"content": text, "where": dict(conditions)}
+    elif conditions:
+        options.setdefault("fit_options", {})["where"] = ",".join(map("=".join, conditions))
+    return options
+
+
+def _answer(
+    asked: OptimizeIn,
+    costs: CostSource,
+    settings: Settings,
+    output: Output,
+    *,
+    store: Store | None,
+) -> tuple[bytes, bool]:
+    """Return the answer's document, and whether Ctrl-C ended the search."""
+    from app.console.running import run_operation, solving_line, ticking_line
+    from app.questions.source import Stored
+    from app.verbs.optimize.answer import render_answer
+    from app.verbs.optimize.operation import operation
+
+    with ticking_line(output.err, "fitting"):  # of a trace; nothing else takes long there
+        prepared = operation(asked, Stored.of_store(store), settings, costs)
+    if store is not None:
+        with store.reading() as unit:
+            stored = prepared.stored(unit)
+        if stored is not None:
+            return stored.document, False
+    with solving_line(output.err) as show:
+        ran = run_operation(prepared, settings, show)
+    if store is None:
+        return render_answer(prepared.answer(ran.result)), ran.is_interrupted
+    with store.unit_of_work() as unit:
+        return prepared.keep(unit, ran.result).document, ran.is_interrupted
+
+
+def _show_answer(answer: OptimizeOut, arguments: argparse.Namespace, output: Output) -> None:
+    """Print what a person reads of an answer, and draw it into the file that is named."""
+    from app.console.files import write_timeline
+    from app.text.units import printable
+    from app.ui.fit_parts import fit_summary_parts
+    from app.verbs.optimize.show import parts
+
+    screen, timeline = output.out, arguments.timeline
+    if not output.wants_json:
+        if answer.fit:
+            output.parts([*fit_summary_parts(answer.fit, width=screen.width), ""])
+        output.parts(
+            parts(
+                answer,
+                width=screen.width,
+                ink=screen.ink,
+                with_sensitivities=arguments.sensitivities,
+            )
+        )
+    if timeline is not None:
+        write_timeline(timeline, answer)
+        if not output.wants_json:
+            output.parts([f"timeline written to {printable(timeline)}"])
+
+
+# --- own transfers alone --------------------------------------------------------------------------
+
+
+def _own_transfers(source: Source) -> str | None:
+    """Return the text of a file of own transfers, None for another source."""
+    from app.console.files import TraceSource, is_of_own_transfers
+
+    if not isinstance(source, TraceSource) or not is_of_own_transfers(source):
+        return None
+    return source.content.decode("utf-8", errors="replace")
+
+
+def _decide(text: str, arguments: argparse.Namespace, output: Output) -> int:
+    """Decide by the transfers in this text, and print that. Raises InconsistentInput for what is
+    asked of models.
+    """
+    from app.console.own_transfers import show_decided
+    from app.questions.transfers import TransfersQuestion, decide
+
+    for name, dest in _OF_MODELS.items():
+        if getattr(arguments, dest) not in (None, False):
+            raise InconsistentInput(
+                "this is of a model of stages: own transfers decide among the sizes that were "
+                "transferred",
+                field=name,
+            )
+    current = arguments.uncertainty_current
+    question = TransfersQuestion(
+        text,
+        arguments.message_bytes,
+        current["repeat"] if isinstance(current, dict) else None,
+        current == "whole",
+        tuple(arguments.where or ()),
+    )
+    return show_decided(decide(question), output)

@@ -1,0 +1,230 @@
+"""Optimize: one message cut into fragments, with a proof; its answer is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import solvers
+from analysis.solve import MessageQuestion, Solved, solve
+from app.execution.engine import Pool
+from app.operations.call import Call
+from app.operations.operation import (
+    BestSoFar,
+    OperationDefaults,
+    OperationKind,
+    Outcome,
+    Report,
+    digest_of,
+)
+from app.operations.solves import GRACE_S, cut_off
+from app.questions.fits import keep_given, name_fit, save_fit
+from app.questions.prepare import PreparedQuestion, prepare
+from app.questions.question import Question, Source
+from app.questions.source import Stored
+from app.schemas.base import dump_json, parse_json
+from app.schemas.source import as_job
+from app.verbs.optimize.answer import (
+    Answer,
+    best_so_far_out,
+    conclude,
+    optimize_out,
+    render_answer,
+)
+from app.verbs.optimize.request import optimize_question
+from contract.optimize import OptimizeIn, OptimizeOut
+from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
+from domain.solution import Status
+from models.records import AnswerRecord
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from domain.errors import SluiceError
+    from models.session import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize(OperationDefaults[Solved]):
+    """One optimisation. `request_for` gives its request with the profile pinned to a revision."""
+
+    prepared: PreparedQuestion
+    request_for: Callable[[ProfileRevision | None], bytes]
+
+    kind: ClassVar = OperationKind.OPTIMIZE
+    noun: ClassVar = "solve"
+    pool: ClassVar = Pool.SOLVE  # clients wait for it briefly
+    stores: ClassVar = True  # the answer
+
+    @property
+    def time_s(self) -> float:
+        """The limit asked for, and a grace."""
+        return self.prepared.question.time_limit_s + GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """An OptimizeIn as JSON."""
+        return self.request_for(self.prepared.profile)
+
+    @property
+    def digest(self) -> str:
+        question = self.prepared.question
+        return digest_of(self.kind, self.prepared.digest, question.time_limit_s, question.save_as)
+
+    @property
+    def asked(self) -> MessageQuestion:
+        """The solver's arguments; the measurements and their fit stay here."""
+        question, verified = self.prepared.question, self.prepared.verification
+        return MessageQuestion(
+            problem=self.prepared.problem,
+            strategy=question.strategy,
+            relative_gap=question.relative_gap,
+            time_limit_s=question.time_limit_s,
+            static_bytes=question.static_bytes,
+            uncertain=self.prepared.uncertain,
+            current_bytes=question.current_bytes,
+            misfit=verified.misfit if verified else 0.0,
+        )
+
+    @property
+    def work(self) -> Call[Solved]:
+        return Call(solve, self.asked, ("best",))
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """Return a stored answer to the identical question, where it is good enough."""
+        record = _find_stored(unit, self.prepared)
+        return None if record is None else Outcome(record.body, answer_id=record.id)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether solving is small enough to be tried in this process."""
+        uncertain = self.prepared.uncertain
+        if uncertain is not None and uncertain.robust:
+            return False  # its best cut is solved in every draw
+        return solvers.is_quick(self.prepared.problem, self.prepared.question.strategy)
+
+    def run_here(self) -> Solved | None:
+        """Solve where that is quick."""
+        return self.asked.solved_quickly() if self.is_quick else None
+
+    def run(self, report: Report) -> Solved:
+        """Solve. Raises what `solvers.solve` does."""
+        return self.work.run(report)
+
+    def cut_off(self, best: Solved, why: SluiceError) -> Solved:
+        """Return the best so far, with the note that the search for a better one was ended."""
+        return self.asked.completed(replace(best, solution=cut_off(best.solution, why)))
+
+    def best_so_far(self, result: Solved) -> BestSoFar:
+        """Return the schedule with its latency and the bound on it."""
+        solution = result.solution
+        document = dump_json(best_so_far_out(solution))
+        return BestSoFar(document, solution.latency_us, solution.lower_bound_us)
+
+    def answer(self, result: Solved) -> Answer:
+        """Return the answer that a solution gives."""
+        return conclude(
+            self.prepared,
+            result.solution,
+            solve_ms=result.solve_ms,
+            baselines=result.baselines,
+            uncertainty=result.uncertainty,
+            sensitivities=result.sensitivities,
+            choice=result.choice,
+        )
+
+    def document(self, result: Solved) -> OptimizeOut:
+        """Return the answer as it is sent; it is stored nowhere."""
+        return optimize_out(self.answer(result))
+
+    def keep(self, unit: UnitOfWork, result: Solved) -> Outcome:
+        """Store the answer, and the profile where the question says so."""
+        record = _keep(unit, self.answer(result))
+        return Outcome(record.body, answer_id=record.id)
+
+
+def operation(
+    asked: OptimizeIn, stored: Stored, settings: Settings, costs: Source | None = None
+) -> Optimize:
+    """Find or fit the model; `costs` stand in place of those that the request names.
+
+    Raises NotFound, InvalidInput, and what `prepare` does.
+    """
+    question = optimize_question(asked)
+    if costs is not None:
+        question = replace(question, source=costs)
+    prepared = prepare(question, stored, fragment_cap=settings.max_fragments)
+    return Optimize(prepared, partial(as_job, asked))
+
+
+def requested(request: bytes, stored: Stored, settings: Settings) -> Optimize:
+    """Read a job's request again. Raises NotFound where the profile is gone."""
+    return operation(parse_json(OptimizeIn, request), stored, settings)
+
+
+def schedule(
+    reference: ProfileReference, message_bytes: int, stored: Stored, settings: Settings
+) -> Optimize:
+    """Ask for the best schedule of a message on a stored profile. Raises NotFound."""
+    question = Question(message_bytes=message_bytes, source=reference)
+    prepared = prepare(question, stored, fragment_cap=settings.max_fragments)
+    asked = OptimizeIn(message_bytes=message_bytes, profile=reference.name)
+    return Optimize(prepared, partial(as_job, asked))
+
+
+def _find_stored(unit: UnitOfWork, prepared: PreparedQuestion) -> AnswerRecord | None:
+    """Return a stored answer to the identical question, where it is good enough."""
+    if prepared.question.save_as is not None:
+        return None  # the answer has to name the revision that it stores
+    record = unit.answers.find(prepared.digest)
+    if record is None or not _is_reusable(record, prepared.question.relative_gap):
+        return None
+    return record
+
+
+def _keep(unit: UnitOfWork, answer: Answer) -> AnswerRecord:
+    """Store the answer, and the profile where the question says so, in this unit of work."""
+    answer = _with_saved_profile(unit, answer)
+    solution = answer.solution
+    record = AnswerRecord(
+        id=answer.id,
+        created_at=answer.created_at,
+        question_digest=answer.prepared.digest,
+        strategy=solution.strategy,
+        message_bytes=solution.problem.message_bytes,
+        fragments=solution.schedule.fragments,
+        latency_us=solution.latency_us,
+        lower_bound_us=solution.lower_bound_us,
+        relative_gap=solution.relative_gap,
+        status=solution.status,
+        profile_name=answer.profile.name if answer.profile else None,
+        profile_revision=answer.profile.revision if answer.profile else None,
+        body=render_answer(answer),
+    )
+    unit.answers.add(record)
+    return record
+
+
+def _with_saved_profile(unit: UnitOfWork, answer: Answer) -> Answer:
+    name, fitted = answer.prepared.question.save_as, answer.prepared.fitted
+    given = answer.prepared.given
+    if name is None:
+        return answer
+    found = None
+    if fitted is not None:
+        saved = save_fit(unit, fitted, name=name)
+        profile, found = saved.profile, saved.contradiction
+    elif given is not None:
+        saved = name_fit(unit, keep_given(unit, given), name=name)
+        profile, found = saved.profile, saved.contradiction
+    else:
+        provenance = Provenance(Origin.GIVEN, "saved with an optimisation")
+        profile = unit.profiles.save(name, answer.prepared.problem.model, provenance)
+    revision = ProfileRevision(profile.name, profile.current.number)
+    return replace(answer, profile=revision, contradicts=found)
+
+
+def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:
+    proven = (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING)
+    return record.status in proven or record.relative_gap <= relative_gap

@@ -1,1 +1,0 @@
-"""Answers: a page of one, its parts, files and reports; stored ones; several side by side."""

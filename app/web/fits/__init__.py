@@ -1,1 +1,0 @@
-"""Fits of measurements: their page, charts, and fits that are made again."""

@@ -1,1 +1,0 @@
-"""Durable jobs as pages."""

@@ -1,1 +1,0 @@
-"""Hardware profiles: their pages, compiled tables and exports."""

@@ -11,15 +11,13 @@ from typing import Any, NoReturn, TypeVar
 
 from app.registry import GROUPS, SECTIONS, command_words, commands_of, stands_at_the_top
 from app.text.choices import expected_one_of, meant
-from app.text.units import parse_counts, parse_prices, parse_size_or_whole, parse_sizes, parse_whole
+from app.text.units import parse_counts, parse_size_or_whole, parse_sizes, parse_whole
 from app.ui.options import argument_of
 from domain.errors import InvalidInput
 from domain.units import (
     parse_bytes,
-    parse_clock_mhz,
     parse_number,
     parse_share,
-    parse_time_us,
 )
 
 T = TypeVar("T")
@@ -202,12 +200,6 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_time_limit(parser: argparse.ArgumentParser, summary: str) -> None:
-    parser.add_argument(
-        "--time-limit", dest="time_limit_s", type=number, metavar="SECONDS", help=summary
-    )
-
-
 def size(text: str) -> int:
     """Return a size in bytes, as 4096 or 64 KiB."""
     return argument_of(parse_bytes, text)
@@ -246,24 +238,9 @@ def share(text: str) -> float:
     return argument_of(parse_share, text)
 
 
-def time_us(text: str) -> float:
-    """Return a time in µs, as 250ns."""
-    return argument_of(parse_time_us, text)
-
-
-def clock(text: str) -> float:
-    """Return a clock in MHz, as 33MHz."""
-    return argument_of(parse_clock_mhz, text)
-
-
 def names(text: str) -> list[str]:
     """Return names that are separated by commas."""
     return [name.strip() for name in text.split(",")]
-
-
-def prices(text: str) -> dict[str, float]:
-    """Return numbers by name, as reg=1,mem=1,dev=5."""
-    return argument_of(parse_prices, text)
 
 
 def counts(text: str) -> list[int]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from app.console.argument_parts import add_mpi, add_time_limit, whole
+from app.console.argument_parts import add_mpi, number, whole
 
 if TYPE_CHECKING:
     from measuring.count import CountPlan
@@ -18,7 +18,9 @@ def add_counting(parser: argparse.ArgumentParser) -> None:
     """Add the MPI, and how often and how long it is counted."""
     add_mpi(parser)
     parser.add_argument("--repetitions", type=whole, metavar="COUNT", help="of each call (8)")
-    add_time_limit(parser, "default 120")
+    parser.add_argument(
+        "--time-limit", dest="time_limit_s", type=number, metavar="SECONDS", help="default 120"
+    )
 
 
 def plan_of(arguments: argparse.Namespace, known: Mapping[str, Any]) -> CountPlan:

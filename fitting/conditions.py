@@ -627,7 +627,7 @@ def _stated(
             }
         )
         stated["runs"] = f"{_counted(numbers)} of {count}"
-    elif taken != count or ("runs" not in stated and taken > 1):
+    elif taken != count or (taken > 1 and stated.get("runs", "1") == "1"):
         stated["runs"] = str(taken)
     for name in _names(before):
         values, all_values = _values(parts, name), _values(before, name)

@@ -217,6 +217,18 @@ class TestRuns:
         assert pairs(second.latency) == pairs(alone.latency)
         assert pairs(second.interarrival) == pairs(alone.interarrival)
 
+    def test_sweeps_below_one_header_are_runs(self) -> None:
+        slower = osu(line(9.0, 1.1)).partition("(us)\n")[2]
+        with pytest.raises(UnreadableTrace, match="--run 1 or --run 2"):
+            taken(self.before + slower)
+        assert costs_of(taken(self.before + slower, run=2)) == pytest.approx((9.0, 1.1), rel=_NEAR)
+        again = self.before.partition("(us)\n")[2]
+        assert understood(taken(self.before + again))["runs"] == "2"
+        each_twice = self.before.splitlines(keepends=True)[2:]
+        head = "".join(self.before.splitlines(keepends=True)[:2])
+        repeated = taken(head + "".join(row * 2 for row in each_twice))
+        assert understood(repeated)["runs"] == "1"
+
     def test_a_format_of_one_run_has_nothing_to_choose(self) -> None:
         for choice in ({"run": 2}, {"where": "a=1"}):
             with pytest.raises(InvalidInput, match="there is nothing to choose"):

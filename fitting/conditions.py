@@ -453,9 +453,12 @@ def _apart(
         if len(curves) < 2:
             continue
         of_all = float(np.median([curve.scatter for curve in curves]))
-        pairs = list[tuple[int, int]](combinations(range(len(curves)), 2))
-        if len(curves) > _MAX_COMPARED:
-            pairs = [*pairwise(range(len(curves))), *((0, at) for at in range(2, len(curves)))]
+        count = len(curves)
+        pairs = (
+            [*combinations(range(count), 2)]
+            if count <= _MAX_COMPARED
+            else [*pairwise(range(count)), *((0, at) for at in range(2, count))]
+        )
         allowance = _SURE + float(np.sqrt(2.0 * np.log(len(pairs))))
         connected = _Connected(len(curves))
         for at, other in pairs:

@@ -239,7 +239,6 @@ VERBS = {
             "profiles",
             summary="hardware profiles in the database",
             section="Stored",
-            part="Profiles",
         ),
         Verb(
             "jobs",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from .declare import Input, Output, asked, output, rule, sent
 from .limits import (
@@ -29,7 +29,13 @@ class KeyIn(Input):
     name: Annotated[str, rule(min_length=1, max_length=MAX_KEY_NAME, pattern=r"^[^\u0000]*$")] = (
         asked("what the key is for", help="what it is for", metavar="NAME")
     )
-    scope: KeyScope = asked(SCOPE_MEANS, help="what it may do", option="--scope", is_required=True)
+    scope: KeyScope = asked(
+        SCOPE_MEANS,
+        help="what it may do",
+        option="--scope",
+        choices=tuple((scope, scope) for scope in get_args(KeyScope)),
+        is_required=True,
+    )
     expires_in_s: Annotated[int, rule(ge=1, le=MAX_KEY_AGE_S, is_whole=True)] | None = asked(
         "how long it is valid, s; null: it does not expire",
         help="until it expires",

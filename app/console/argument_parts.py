@@ -5,7 +5,6 @@ from __future__ import annotations
 from app.text.units import parse_whole
 from app.ui.grammar import Command
 from domain.errors import InvalidInput
-from domain.units import parse_number
 
 
 def add_count_and_owner(command: Command) -> None:
@@ -16,40 +15,6 @@ def add_count_and_owner(command: Command) -> None:
     add_owner(command)
 
 
-def add_overlap(command: Command) -> None:
-    """Add what the user says of the overlap of a file's stages."""
-    command.option(
-        "--stages-overlap",
-        choices=("yes", "no"),
-        help="whether stages work on different fragments at the same time, as threads of their own",
-    )
-    command.option(
-        "--several-at-once",
-        choices=("yes", "no"),
-        help="whether a stage handles several fragments at once, by connections or threads",
-    )
-
-
-def add_rows(command: Command) -> None:
-    """Add which test, run and condition of a file of measurements is meant."""
-    command.option(
-        "--test", metavar="NAME", help="the test of what a file does not name, as sendrecv_perf"
-    )
-    command.option(
-        "--run",
-        read=parse_whole,
-        metavar="NUMBER",
-        help="of a file of several runs: the one to take",
-    )
-    command.option(
-        "--where",
-        read=condition,
-        is_repeated=True,
-        metavar="NAME=VALUE",
-        help="of a file of several conditions: those rows, as connections=1; may be repeated",
-    )
-
-
 def add_owner(command: Command) -> None:
     """Add whose things are meant."""
     command.option("--owner", metavar="OWNER", rest="local", help="whose (local)")
@@ -57,12 +22,6 @@ def add_owner(command: Command) -> None:
 
 def add_seed(command: Command) -> None:
     command.option("--seed", read=parse_whole, rest=0, metavar="NUMBER", help="of the random order")
-
-
-def add_time_limit(command: Command, summary: str) -> None:
-    command.option(
-        "--time-limit", name="time_limit_s", read=parse_number, metavar="SECONDS", help=summary
-    )
 
 
 def cpus(text: str) -> tuple[int, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from app.console.argument_parts import add_mpi, add_time_limit
+from app.console.argument_parts import add_mpi
 from app.text.units import parse_whole
 from app.ui.grammar import Arguments, Command
+from domain.units import parse_number
 
 if TYPE_CHECKING:
     from measuring.count import CountPlan
@@ -19,7 +20,13 @@ def add_counting(command: Command) -> None:
     """Add the MPI, and how often and how long it is counted."""
     add_mpi(command)
     command.option("--repetitions", read=parse_whole, metavar="COUNT", help="of each call (8)")
-    add_time_limit(command, "default 120")
+    command.option(
+        "--time-limit",
+        name="time_limit_s",
+        read=parse_number,
+        metavar="SECONDS",
+        help="default 120",
+    )
 
 
 def plan_of(arguments: Arguments, known: Mapping[str, Any]) -> CountPlan:

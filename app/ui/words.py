@@ -31,6 +31,8 @@ from domain.units import (
     parse_time_us,
 )
 
+_DAY_S = 86_400
+
 
 def _places(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
@@ -108,6 +110,7 @@ UNITS: Mapping[str, Callable[[str], Any]] = {
     "sizes": lambda text: list(parse_sizes(text)),
     "listed_sizes": lambda text: [parse_bytes(part) for part in text.split(",")],
     "number": parse_number,
+    "days": lambda text: _DAY_S * parse_number(text),
     "share": parse_share,
     "whole": parse_whole,
     "names": _names,

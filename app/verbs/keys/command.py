@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.console.argument_parts import add_owner
-from app.text.units import parse_whole
 from app.ui.grammar import Arguments, Group
+from app.ui.options import add_words
+from contract.declare import words_of
+from contract.keys import KeyIn, RotationIn
 from contract.limits import (
     DEFAULT_KEY_KEPT_S,
     MAX_KEY_AGE_S,
@@ -14,7 +16,6 @@ from contract.limits import (
     MAX_KEY_REQUESTS_PER_S,
 )
 from domain.errors import InvalidInput
-from domain.units import parse_number
 
 if TYPE_CHECKING:
     from app.ui.terminal import Output
@@ -32,18 +33,9 @@ def add_verbs(command: Group) -> None:
         "build-server --scope write --days 90",
     )
     create.argument("name", metavar="NAME", help="what it is for")
-    create.option(
-        "--scope",
-        choices=["read", "write", "admin", "metrics"],
-        is_required=True,
-        help="what it may do",
-    )
-    create.option("--days", read=parse_number, metavar="DAYS", help="until it expires")
-    create.option(
-        "--requests-per-s", read=parse_whole, metavar="COUNT", help="fewer than its owner may ask"
-    )
+    add_words(create, words_of(KeyIn), required=("--scope",))
     rotate = command.add("rotate", "make a key in the place of another one", "7f3a5c --keep 600")
-    rotate.option("--keep", read=parse_number, metavar="SECONDS", help="of the other one (3600)")
+    add_words(rotate, words_of(RotationIn))
     revoke = command.add("revoke", "end a key at once", "7f3a5c")
     for verb in (rotate, revoke):
         verb.argument("id", metavar="ID", help="of the key")
@@ -80,12 +72,12 @@ def _create(store: Store, arguments: Arguments, output: Output) -> None:
     from app.verbs.keys.show import made
     from models.records import KeyScope
 
-    days, rate = arguments.days, arguments.requests_per_s
-    if days is not None and not 0.0 < days * _DAY_S <= MAX_KEY_AGE_S:
+    lasts_s, rate = arguments.expires_in_s, arguments.requests_per_s
+    if lasts_s is not None and not 0.0 < lasts_s <= MAX_KEY_AGE_S:
         raise InvalidInput(f"expected 0 < days <= {MAX_KEY_AGE_S // _DAY_S}", field="days")
     if rate is not None and not 1 <= rate <= MAX_KEY_REQUESTS_PER_S:
         raise InvalidInput("expected 1 <= requests-per-s <= 1000000", field="requests-per-s")
-    expires_in_s = None if days is None else max(1, round(days * _DAY_S))
+    expires_in_s = None if lasts_s is None else max(1, round(lasts_s))
     limits = {"expires_in_s": expires_in_s, "requests_per_s": rate}
     key = new_key_out(create_key(store, arguments.name, KeyScope(arguments.scope), **limits))
     emit(key, output, made(key))
@@ -97,7 +89,7 @@ def _rotate(store: Store, arguments: Arguments, output: Output) -> None:
     from app.verbs.keys.answer import new_key_out
     from app.verbs.keys.show import made
 
-    kept_s = DEFAULT_KEY_KEPT_S if arguments.keep is None else arguments.keep
+    kept_s = DEFAULT_KEY_KEPT_S if arguments.kept_s is None else arguments.kept_s
     if not 0 <= kept_s <= MAX_KEY_KEPT_S:
         raise InvalidInput(f"expected 0 <= keep <= {MAX_KEY_KEPT_S}", field="keep")
     key = new_key_out(rotate_key(store, arguments.id, kept_s=round(kept_s)))

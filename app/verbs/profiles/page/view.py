@@ -222,7 +222,7 @@ def listed(profiles: ProfilesOut) -> Grid:
         name,
         revision,
         stages,
-        Column("revised, UTC", is_number=False),
+        Column("revised", is_number=False),
         Column("use", is_number=False),
         replace(origin, is_list=True),
     )

@@ -20,8 +20,8 @@ from app.verbs.profiles.page.views import PLACE, SECTION, profile_page
 from app.verbs.table.operation import operation
 from app.verbs.table.page.compilations import work_address
 from app.verbs.table.page.form import TableForm
+from app.verbs.table.page.view import TableView
 from app.verbs.table.request import scope_of
-from app.verbs.table.show import TableView
 from app.web.forms import sent_fields
 from contract.jobs import TableJobIn
 from contract.table import TableOut

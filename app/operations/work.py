@@ -1,4 +1,5 @@
-"""What workers are sent: the inputs of an operation's `run`, and nothing of how it was asked for.
+"""What workers are sent of files and fits: the inputs of an operation's `run`, and nothing of how
+it was asked for.
 
 Workers import this module and what it computes with, but neither schemas nor repositories: they
 start faster and hold less memory without.
@@ -6,12 +7,10 @@ start faster and hold less memory without.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from select import select
 from typing import Generic, TypeVar
 
-from analysis.layer_answer import LayerAnswer, LayerQuestion, layer_costs
 from app.operations.operation import Report
 from app.questions.fits import (
     StoredFit,
@@ -23,9 +22,7 @@ from app.questions.fits import (
 )
 from app.questions.prepare import sizes_used_for
 from app.questions.question import LoadedTrace, Measurement
-from app.questions.settings import Exported, ExportQuestion, export
 from app.questions.source import FileWork, FitNow, MeasurementsWork
-from app.questions.tables import CompiledTable, TableQuestion, compile_table
 from domain.errors import SluiceError
 from domain.fit import FitOptions, TraceFit
 from domain.fit_plot import FitPlot
@@ -35,55 +32,6 @@ from models.records import FitRequest
 Fitted = tuple[TraceFit, FitPlot | None]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class TableWork:
-    """What is compiled."""
-
-    question: TableQuestion
-
-    def run(self, report: Report) -> CompiledTable:
-        """Compile; time is up once the operation's file can be read, where it has one.
-
-        Raises Infeasible, LimitReached and SolverFailed.
-        """
-        return compile_table(self.question, report.steps, _ended_by(report.files))
-
-
-def _ended_by(files: Sequence[int]) -> Callable[[], bool] | None:
-    return (lambda: bool(select(files, (), (), 0)[0])) if files else None
-
-
-@dataclass(frozen=True, slots=True)
-class ExportWork:
-    """What is exported."""
-
-    question: ExportQuestion
-
-    def run(self, report: Report) -> Exported:
-        """Choose and render. Raises what `export` does."""
-        return export(self.question, report.steps, report.best)
-
-
-@dataclass(frozen=True, slots=True)
-class LayerWork:
-    """What is asked about a messaging layer."""
-
-    question: LayerQuestion
-
-    def run(self, report: Report) -> LayerAnswer:
-        """Compute; its steps are solves. Raises SluiceError."""
-
-        def on_progress(done: int, total: int, answer: LayerAnswer) -> None:
-            report.steps(done, total)
-            report.best(answer)
-
-        return layer_costs(self.question, on_progress=on_progress)
-
-    def compute(self) -> LayerAnswer:
-        """Compute without a report."""
-        return layer_costs(self.question)
 
 
 @dataclass(frozen=True, slots=True)

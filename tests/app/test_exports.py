@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from analysis.size_choice import narrowed
-from app.operations import work
+from app.operations import export_work
 from app.questions import settings as export_setting
 from app.schemas.base import dump_json, parse_json
 from app.verbs.audit.request import audit_scope
@@ -231,7 +231,7 @@ def test_what_was_made_is_kept(
     query = {**SMALL, "option": ["form:rdma", "rest:own"]}
     first = client.get(where, params=query)
     assert first.status_code == 200
-    monkeypatch.setattr(work, "export", None)
+    monkeypatch.setattr(export_work, "export", None)
     again = client.get(where, params={**query, "option": ["rest:own", "form:rdma"]})
     assert again.content == first.content
     held = client.get(where, params=query, headers={"If-None-Match": first.headers["etag"]})
@@ -341,7 +341,7 @@ def test_an_aggregate_has_no_stages_to_export(client: httpx.Client) -> None:
 def test_an_export_ends_with_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And no more of them wait than may."""
     held = GatedRun()
-    monkeypatch.setattr(work.ExportWork, "run", held.as_method())
+    monkeypatch.setattr(export_work.ExportWork, "run", held.as_method())
     settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
     with serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as own:
         own.client.post("/profiles", json={"name": "endless", "pipeline": MYRINET})

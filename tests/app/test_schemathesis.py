@@ -32,7 +32,7 @@ from schemathesis.python._constants.orchestrator import make_constants_value_sou
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from app.main import create_app
-from app.operations import work
+from app.operations import export_work, table_work
 from domain.errors import MemoryLimitReached
 from models.records import OWNER
 from tests.app.access_support import key_of
@@ -110,7 +110,10 @@ def small(
         else:
             url = stack.enter_context(postgres.database())
         patched = stack.enter_context(pytest.MonkeyPatch.context())
-        for kind in (work.TableWork, work.ExportWork):  # they would slow the cases down
+        for kind in (
+            table_work.TableWork,
+            export_work.ExportWork,
+        ):  # they would slow the cases down
             patched.setattr(kind, "run", _refused)
         settings = settings_for(url, auth=auth, owner_requests_per_s=0, max_fragments=MAX_FRAGMENTS)
         live = stack.enter_context(serving(settings, open_engine=long_here_engine))

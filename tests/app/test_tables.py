@@ -15,7 +15,7 @@ import pytest
 
 import solvers
 from app.errors import RETRY_AFTER_S
-from app.operations import work
+from app.operations import table_work
 from app.questions.tables import CompiledTable, TableQuestion, compile_table
 from domain.errors import MemoryLimitReached, SluiceError, SolverFailed, TimeLimitReached
 from domain.schedule import latency_us
@@ -211,7 +211,7 @@ class TestEndings:
         def ended(*_: Any) -> CompiledTable:
             raise ending
 
-        monkeypatch.setattr(work, "compile_table", ended)
+        monkeypatch.setattr(table_work, "compile_table", ended)
         refused = client.post(f"/profiles/{name}/tables", json=BODY)
         assert (refused.status_code, refused.json()["code"]) == (status, ending.code)
         assert client.get(f"/profiles/{name}/tables").json()["items"] == []
@@ -229,7 +229,7 @@ class TestEndings:
             assert client.delete(f"/profiles/{name}").status_code == 204
             return compile_table(question, *more)
 
-        monkeypatch.setattr(work, "compile_table", deleting)
+        monkeypatch.setattr(table_work, "compile_table", deleting)
         refused = client.post(f"/profiles/{name}/tables", json=BODY)
         assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
@@ -238,7 +238,7 @@ class TestEndings:
     ) -> None:
         """A client that leaves ends its compilation; the one too many is told when to come back."""
         held = GatedRun()
-        monkeypatch.setattr(work.TableWork, "run", held.as_method())
+        monkeypatch.setattr(table_work.TableWork, "run", held.as_method())
         settings = settings_for(f"sqlite:///{tmp_path / 'sluice.db'}")
         with serving(settings, open_engine=partial(long_here_engine, max_waiting=1)) as live:
             leaving = [HTTPConnection("127.0.0.1", live.port) for _ in range(3)]

@@ -12,8 +12,9 @@ import pytest
 import solvers
 from analysis.audit import AuditQuestion, audit
 from app.operations.call import Call
+from app.operations.export_work import ExportWork
 from app.operations.operation import Report
-from app.operations.work import ExportWork, TableWork
+from app.operations.table_work import TableWork
 from app.questions import settings, tables
 from domain.errors import MemoryLimitReached
 from tests.app.serving import GUARD_S

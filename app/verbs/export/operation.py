@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from app.operations.export_work import ExportWork
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
-from app.operations.work import ExportWork
 from app.questions import settings as export_questions
 from app.questions.settings import Exported, ExportQuestion, ExportScope, profile_question
 from app.questions.source import Stored

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from analysis.layer_answer import LayerAnswer, LayerQuestion, ended, layer_costs
+from app.operations.layer_work import LayerWork
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
-from app.operations.work import LayerWork
 from app.questions.source import Stored
 from app.schemas.base import dump_json, parse_json
 from app.schemas.layer import layer_out

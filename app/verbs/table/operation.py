@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
-from app.operations.work import TableWork
+from app.operations.table_work import TableWork
 from app.questions import tables
 from app.questions.source import Stored
 from app.questions.tables import CompiledTable, TableQuestion, TableScope

@@ -21,7 +21,7 @@ from app.registry import (
 from app.ui.grammar import Arguments, Command, Entry, Group, parsed
 
 PROGRAM = "sluice"
-COMPLETE = "_SLUICE_COMPLETE"  # the variable by which a shell's script asks for completions
+COMPLETE = f"_{PROGRAM.upper()}_COMPLETE"  # the variable by which a shell's script asks
 EPILOG = """\
 Sizes take units: 4096, 64K, 64KiB, 1MB (K, M, KiB, MiB: powers of 1024; KB, MB: of 1000).
 SOURCE is a file or - for standard input: a pipeline or a request body in JSON, or a trace in any

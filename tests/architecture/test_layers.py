@@ -67,7 +67,7 @@ PLANTED = """
     app.jobs.runner app.http.service
     app.jobs.runner fastapi
     app.http.bodies app.ui.pages
-    app.http.fastpath.fast_path app.api.optimize
+    app.http.fastpath.fast_path app.api.service
     app.api.respond app.web.routes
     app.ui.pages app.console.commands
     app.ui.pages app.web.routes
@@ -172,7 +172,7 @@ def test_every_package_of_the_product_is_checked(options: dict[str, list[str]]) 
 @pytest.mark.parametrize(
     ("place", "line"),
     [
-        ("app/questions/prepare.py", "from app.api import jobs"),
+        ("app/questions/prepare.py", "from app.api import service"),
         ("app/text/units.py", "def late() -> None:\n    import app.main"),
         ("domain/units.py", "if TYPE_CHECKING:\n    import numpy"),
         ("app/loose.py", "import sys"),

@@ -33,7 +33,7 @@ from tests.golden.stand_ins import measured_here
 from tests.support.long_work import long_here_engine
 
 TRANSFERS = ROOT / "tests" / "data" / "transfers"
-# With any of them a later Python's argparse paints its help.
+# With any of them what is printed may have colours.
 _COLOURS = frozenset({"FORCE_COLOR", "PYTHON_COLORS"})
 KEPT_AS = re.compile(r"<([a-z0-9_-]+/[a-z0-9_-]+)>")
 # Members of documents that are a matter of the clock.

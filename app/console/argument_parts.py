@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from app.registry import GROUPS, SECTIONS, command_words, commands_of, stands_at_the_top
 from app.text.choices import expected_one_of, meant
-from app.text.units import parse_counts, parse_size_or_whole, parse_sizes, parse_whole
+from app.text.units import parse_counts, parse_sizes, parse_whole
 from app.ui.options import argument_of
 from domain.errors import InvalidInput
 from domain.units import (
@@ -151,44 +151,6 @@ def add_count_and_owner(parser: Parser) -> None:
     add_owner(parser)
 
 
-def add_constraints(parser: Parser) -> None:
-    parser.add_argument(
-        "--limit", type=whole, default=20, metavar="COUNT", help="how many at most (20)"
-    )
-    add_owner(parser)
-
-
-def add_overlap(parser: Parser) -> None:
-    """Add what the user says of the overlap of a file's stages."""
-    parser.add_argument(
-        "--stages-overlap",
-        choices=("yes", "no"),
-        help="whether stages work on different fragments at the same time, as threads of their own",
-    )
-    parser.add_argument(
-        "--several-at-once",
-        choices=("yes", "no"),
-        help="whether a stage handles several fragments at once, by connections or threads",
-    )
-
-
-def add_rows(parser: argparse.ArgumentParser) -> None:
-    """Add which test, run and condition of a file of measurements is meant."""
-    parser.add_argument(
-        "--test", metavar="NAME", help="the test of what a file does not name, as sendrecv_perf"
-    )
-    parser.add_argument(
-        "--run", type=whole, metavar="NUMBER", help="of a file of several runs: the one to take"
-    )
-    parser.add_argument(
-        "--where",
-        type=condition,
-        action="append",
-        metavar="NAME=VALUE",
-        help="of a file of several conditions: those rows, as connections=1; may be repeated",
-    )
-
-
 def add_owner(parser: Parser) -> None:
     """Add whose things are meant."""
     parser.add_argument("--owner", metavar="OWNER", default="local", help="whose (local)")
@@ -203,11 +165,6 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 def size(text: str) -> int:
     """Return a size in bytes, as 4096 or 64 KiB."""
     return argument_of(parse_bytes, text)
-
-
-def size_or_whole(text: str) -> dict[str, int] | str:
-    """Return the setting in use, as a request has it."""
-    return argument_of(parse_size_or_whole, text)
 
 
 def sizes(text: str) -> tuple[int, ...]:

@@ -453,9 +453,12 @@ def _apart(
         if len(curves) < 2:
             continue
         of_all = float(np.median([curve.scatter for curve in curves]))
-        pairs = list[tuple[int, int]](combinations(range(len(curves)), 2))
-        if len(curves) > _MAX_COMPARED:
-            pairs = [*pairwise(range(len(curves))), *((0, at) for at in range(2, len(curves)))]
+        count = len(curves)
+        pairs = (
+            [*combinations(range(count), 2)]
+            if count <= _MAX_COMPARED
+            else [*pairwise(range(count)), *((0, at) for at in range(2, count))]
+        )
         allowance = _SURE + float(np.sqrt(2.0 * np.log(len(pairs))))
         connected = _Connected(len(curves))
         for at, other in pairs:
@@ -470,7 +473,7 @@ def _apart(
                 ratio = _AGREE  # one of many runs of a size each
             if ratio == _AGREE:
                 connected.join(at, other)
-            elif ratio is not None and (worst is None or ratio > worst):
+            elif ratio not in (None, _UNKNOWN) and (worst is None or ratio > worst):
                 worst = ratio
         if not connected.is_one and worst is None:
             worst = _UNKNOWN
@@ -484,16 +487,23 @@ class _Connected:
     """Which of so many conditions agree, by others that both agree with."""
 
     def __init__(self, count: int) -> None:
-        self._group = list(range(count))
+        self._next = list(range(count))
+        self._groups = count
 
     def join(self, one: int, other: int) -> None:
         """Take note that two agree."""
-        old, new = self._group[one], self._group[other]
-        self._group = [new if group == old else group for group in self._group]
+        last, end = self._last(one), self._last(other)
+        self._next[last] = end
+        self._groups -= last != end
+
+    def _last(self, at: int) -> int:
+        while self._next[at] != at:
+            self._next[at] = at = self._next[self._next[at]]
+        return at
 
     @property
     def is_one(self) -> bool:
-        return len(set(self._group)) == 1
+        return self._groups == 1
 
 
 def _named(group: Sequence[Condition]) -> set[tuple[tuple[str, str], ...]]:
@@ -627,7 +637,7 @@ def _stated(
             }
         )
         stated["runs"] = f"{_counted(numbers)} of {count}"
-    elif taken != count or ("runs" not in stated and taken > 1):
+    elif taken != count or (taken > 1 and stated.get("runs", "1") == "1"):
         stated["runs"] = str(taken)
     for name in _names(before):
         values, all_values = _values(parts, name), _values(before, name)

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from contract.limits import MAX_MESSAGE_BYTES
 from domain.measurement import MessageTrace, Reading, TraceKind
 from fitting.contract import NamedTests, ReaderSpec, mark
 from fitting.readers.text import (
@@ -74,6 +75,7 @@ class _Output:
     is_in_place: bool = False  # a table has no other times
     _is_in_place: bool = False
     _test: str = ""
+    _last_size: int = MAX_MESSAGE_BYTES  # of a run
     _columns: tuple[str, ...] = ()
 
     def take(self, line: Line) -> None:
@@ -94,7 +96,7 @@ class _Output:
             self._columns = tuple(line.fields[1:])
             self.is_named_by_user = self.is_named_by_user or (not self._test and bool(self.test))
             self._test = self._test or self.test
-            self.samples.begin_run()
+            self._last_size = MAX_MESSAGE_BYTES
             self.runs += self._test == _READ
             self.is_in_place = self.is_in_place or (self._is_in_place and self._test == _READ)
             self.unnamed += not self._test
@@ -108,7 +110,7 @@ class _Output:
         found = _NAMED.search(" ".join(map(str, document.get("args") or ())))
         self._test = found.group(1) or found.group(2) if found else self.test
         self.is_named_by_user = self.is_named_by_user or (found is None and bool(self.test))
-        self.samples.begin_run()
+        self._last_size = MAX_MESSAGE_BYTES
         self.runs += self._test == _READ
         self.unnamed += not self._test
         if self._test not in ("", _READ):
@@ -121,7 +123,15 @@ class _Output:
             elif (number(times, "nwrong") or 0.0) > 0.0:
                 self.samples.leave_out("with wrong values")
             else:
-                self.samples.add(size, time_us)
+                self._add(size, time_us, str(row.get("type", ""))[:20])
+
+    def _add(self, size: int, time_us: float, kind: str) -> None:
+        """Take a row, of a type that may be blank: sizes that start anew are of another run."""
+        named = (("type", kind),) if kind[:1].isalpha() else self.samples.condition.named
+        if size <= self._last_size or self.samples.condition.named != named:
+            self.samples.begin_run(named=named)
+        self._last_size = size
+        self.samples.add(size, time_us)
 
     def _row(self, line: Line) -> None:
         words, place = line.fields, self._columns.index("time")
@@ -137,7 +147,7 @@ class _Output:
         elif _is_wrong(self._columns[place:], numbers):
             self.samples.leave_out("with wrong values")
         else:
-            self.samples.add(size, time_us)
+            self._add(size, time_us, line.fields[self._columns.index("type")])
 
 
 def _is_wrong(columns: tuple[str, ...], numbers: list[str]) -> bool:
@@ -205,7 +215,7 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
         ("time_unit", "µs"),
         ("latency_is", AT_ONCE),
         ("statistic", STATISTIC),
-        ("runs", str(output.runs)),
+        ("runs", str(max(condition.run for _, condition in output.samples.spans()))),
     ]
     if output.is_in_place:
         stated.append(("buffers", "in place, of tables without a time out of place"))

@@ -104,7 +104,10 @@ class _Output:
             self.samples.leave_out("whose bandwidth is not size / time")
         else:
             is_in_place = given.get("inPlace") == 1
-            named = (("in_place", "1" if is_in_place else "0"),)
+            named = (
+                ("in_place", "1" if is_in_place else "0"),
+                ("type", str(given.get("type", ""))[:20]),
+            )
             self.samples.begin_size(size, named=named, is_spare=is_in_place)
             self.samples.add(size, time_us)
 

@@ -134,12 +134,17 @@ class Collector:
     left_out: dict[str, int] = field(default_factory=dict)
     condition: Condition = field(default_factory=Condition)
     _spans: list[tuple[int, Condition]] = field(default_factory=list)
+    _first: int = 0  # size of the run, where it has begun
     _begun: Counter[tuple[int, tuple[tuple[str, str], ...]]] = field(default_factory=Counter)
 
     def begin_run(self, *, at_once: int = 1, named: tuple[tuple[str, str], ...] = ()) -> None:
-        """Rows to come are of a run of their own, unless the last one has no rows yet."""
+        """Rows to come are of a run of their own, unless the last one has no rows yet.
+
+        So are those after a row that turns back to the run's first size.
+        """
         run = self._spans[-1][1].run + 1 if self._spans else 1
         self.condition = Condition(run, at_once, named)
+        self._first = -1
 
     def begin_size(
         self,
@@ -152,6 +157,7 @@ class Collector:
         """Rows to come are of one size, as tools print them that measure one a run: the n-th time
         that a size begins under these conditions is of the n-th run.
         """
+        self._first = 0
         self._begun[size, named] += 1
         run = self._begun[size, named]
         self.condition = Condition(run, at_once, named, is_spare)
@@ -169,11 +175,18 @@ class Collector:
         elif time_us > MAX_TIME_US:
             self.leave_out(f"of more than {MAX_TIME_US:g} µs")
         else:
+            if condition is None and self._turns_back(size):
+                self.begin_run(at_once=self.condition.at_once, named=self.condition.named)
+            self._first = size if self._first < 0 else self._first
             condition = condition or self.condition
             if not self._spans or self._spans[-1][1] != condition:
                 self._spans.append((len(self.sizes), condition))
             self.sizes.append(size)
             self.times_us.append(time_us)
+
+    def _turns_back(self, size: int) -> bool:
+        """Whether a sweep of the run has ended, and this is the first size of the next one."""
+        return 0 < self._first == size and self.sizes[-1] != size
 
     def leave_out(self, why: str) -> None:
         """Count a row that is not used."""

@@ -141,6 +141,11 @@ def test_a_megabyte_behind_what_readers_look_for_takes_time_in_proportion(head: 
             assert not grows_too_fast(work, line, _MEGABYTE // 8 // len(piece)), line
 
 
+def test_many_runs_take_time_in_proportion_to_them() -> None:
+    run = "# OSU MPI Latency Test v7.2\n# Size  Latency (us)\n1 2.0\n64 2.1\n4096 3.5\n"
+    assert not grows_too_fast(_recognised, Crafted("", run, ""), 1000)
+
+
 def test_prefixes_of_each_kind_take_time_in_proportion() -> None:
     for kind in KINDS:
         for pattern in (kind.pattern, kind.rest):

@@ -42,6 +42,7 @@ from app.verbs.table.request import scope_of
 from contract.audit import AuditIn
 from contract.declare import Asked, words_of
 from contract.layer_costs import LayerCostsIn
+from contract.plan import MeasurementPlanIn
 from domain.errors import Overloaded, SluiceError
 from tests.app.serving import serving, settings_for
 from tests.golden.verbs.layer import MINE
@@ -570,3 +571,30 @@ def test_what_a_job_was_refused_by_some(
     texts = JOBS[name].first_texts() | texts
     with with_workload(texts, tmp_path):
         check_job(preparing, name, texts)
+
+
+RANGE = {"min_message_bytes": 64, "max_message_bytes": 2**20}  # what the command begins with
+WITHIN = st.fixed_dictionaries(
+    {},
+    optional={
+        "min_message_bytes": st.sampled_from([-1, 0, 1, 64, 2**17, 2**18, 2**48, 2**60]),
+        "max_message_bytes": st.sampled_from([0, 511, 512, 2**20, 2**48, 2**48 + 1]),
+        "tolerance": st.sampled_from([-0.1, 0.0, 0.0009, 0.001, 0.03, 0.5, 0.51, 3.0]),
+    },
+)
+OF_PLAN = {word.place[0]: word.option for word in words_of(MeasurementPlanIn)}
+
+
+@settings(max_examples=40)
+@given(within=WITHIN, file=st.sampled_from(["", ONE, NONE]))
+def test_every_door_plans_the_same(
+    client: httpx.Client, files: Path, within: dict[str, float], file: str
+) -> None:
+    """The request and the options; there is no page of plans."""
+    body: dict[str, Any] = {**RANGE, **within}
+    if file:
+        body["measurements"] = {"content": FILES[file]}
+    answer = client.post("/measurement-plans", json=body)
+    words = [f"{OF_PLAN[name]}={value}" for name, value in within.items()]
+    taken = is_taken(["plan", *filter(None, [file]), *words], files)
+    assert taken == (answer.status_code == 200), answer.text

@@ -217,6 +217,29 @@ class TestRuns:
         assert pairs(second.latency) == pairs(alone.latency)
         assert pairs(second.interarrival) == pairs(alone.interarrival)
 
+    def test_runs_on_both_sides_of_a_switch_are_connected_by_one_of_all(self) -> None:
+        sizes = tuple(1 << power for power in range(22))
+        times = [3.0 + size * (5e-4 if size < 16_384 else 9e-3) for size in sizes]
+
+        def part(first: int, last: int) -> str:
+            return osu(times[first:last], sizes=sizes[first:last])
+
+        with pytest.raises(UnreadableTrace, match="no two sizes in common"):
+            taken(part(0, 12) + part(15, 22))
+        assert len(messages(taken(part(0, 12) + part(0, 22) + part(15, 22)))) == 12 + 22 + 7
+
+    def test_sweeps_below_one_header_are_runs(self) -> None:
+        slower = osu(line(9.0, 1.1)).partition("(us)\n")[2]
+        with pytest.raises(UnreadableTrace, match="--run 1 or --run 2"):
+            taken(self.before + slower)
+        assert costs_of(taken(self.before + slower, run=2)) == pytest.approx((9.0, 1.1), rel=_NEAR)
+        again = self.before.partition("(us)\n")[2]
+        assert understood(taken(self.before + again))["runs"] == "2"
+        each_twice = self.before.splitlines(keepends=True)[2:]
+        head = "".join(self.before.splitlines(keepends=True)[:2])
+        repeated = taken(head + "".join(row * 2 for row in each_twice))
+        assert understood(repeated)["runs"] == "1"
+
     def test_a_format_of_one_run_has_nothing_to_choose(self) -> None:
         for choice in ({"run": 2}, {"where": "a=1"}):
             with pytest.raises(InvalidInput, match="there is nothing to choose"):

@@ -248,6 +248,21 @@ class TestRcclResults:
         text = content_of("rccl-results.json").decode().replace(old, new, 1)
         assert understood(taken(text))["rows_left_out"] == f"1: 1 {why}"
 
+    @pytest.mark.parametrize(
+        ("kind", "rule"),
+        [("half", r"type has the values .*type=float \(where"), ("float", "--run 1")],
+    )
+    def test_sizes_that_start_anew_below_a_header_are_compared(self, kind: str, rule: str) -> None:
+        head, end, rest = content_of("nccl-sendrecv.txt").decode().partition("# Out of bounds")
+        row = "    {}    256     {}     sum      -1    {}    0.09    0.09       0\n"
+        sizes = (1024, 4096, 16_384, 65_536)
+        again = "".join(row.format(size, kind, 40.0 + size / 1e4) for size in sizes)
+        line = re.compile(r"(?m)((?: +[0-9.]+){4})(?: +[0-9.]+){3} +N/A$")
+        alone = line.sub(r"\1", head).replace("  #wrong     time   algbw   busbw", "", 1)
+        with pytest.raises(UnreadableTrace, match=rule):
+            taken(f"{alone}# Testing 2 cycle.\n{again}{end}{rest}")
+        assert taken(alone + alone.rpartition("#")[2].partition("\n")[2]).trace.kind == "end_to_end"
+
     def test_a_table_of_times_in_place_alone_says_so(self) -> None:
         lines = content_of("nccl-sendrecv.txt").decode().splitlines()
         alone = "".join(

@@ -62,6 +62,20 @@ VERBS = {
             part="Workbench",
         ),
         Verb(
+            "measure",
+            summary="measure a stage, or the signature of a transport, here",
+            example="memcpy --bytes 4KiB..1MiB --save-as copy",
+            section="Measure",
+            doors=("command",),
+        ),
+        Verb(
+            "sweep",
+            summary="run your own program at sizes that win, and say which to set",
+            example="--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
+            section="Measure",
+            doors=("command",),
+        ),
+        Verb(
             "fit",
             summary="estimate each stage's overhead and per-byte cost from a trace",
             example="examples/local-path-direct.csv --save-as local-path",
@@ -171,20 +185,6 @@ VERBS = {
             summary="stored answers to optimize",
             section="Stored",
             part="Answers",
-        ),
-        Verb(
-            "measure",
-            summary="measure a stage, or the signature of a transport, here",
-            example="memcpy --bytes 4KiB..1MiB --save-as copy",
-            section="Measure",
-            doors=("command",),
-        ),
-        Verb(
-            "sweep",
-            summary="run your own program at sizes that win, and say which to set",
-            example="--bytes 64MiB --current 4MiB -- ./upload --part {bytes}",
-            section="Measure",
-            doors=("command",),
         ),
         Verb(
             "verify",

@@ -61,14 +61,10 @@ BEGINNINGS = {
     "layer": {"layer": "cmam-finite", "bytes": "64, 4 KiB", "clock": "33 MHz", "time_limit": "2"},
 }
 VIEWS = {verb.name: verb.module("page.views") for verb in with_door("page")}
-# Some have rules of their own: a row a stage, a file. The forms of tables and exports are on a
+# Others have rules of their own: a row a stage, a file. The forms of tables and exports are on a
 # page of a profile, and start jobs.
 FORMS: dict[str, RequestForm[Any]] = {
-    **{
-        name: views.FORM
-        for name, views in VIEWS.items()
-        if hasattr(views, "FORM") and name not in ("layer", "compose", "fit", "table", "export")
-    },
+    **{name: VIEWS[name].FORM for name in PLACES if name != "layer"},
     "layer": layer_form.FORM,
 }
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -93,8 +89,7 @@ TEXTS = (
 
 def filled(name: str) -> st.SearchStrategy[dict[str, str]]:
     """The form as it begins, with one to three of its fields filled in anew."""
-    names = words_on(name)
-    return some_of(names).map(lambda texts: begun(name) | texts)
+    return some_of([*words_on(name)]).map(lambda texts: begun(name) | texts)
 
 
 def some_of(names: Sequence[str]) -> st.SearchStrategy[dict[str, str]]:

@@ -67,7 +67,7 @@ PLANTED = """
     app.jobs.runner app.http.service
     app.jobs.runner fastapi
     app.http.bodies app.ui.pages
-    app.http.fastpath.fast_path app.api.optimize
+    app.http.fastpath.fast_path app.api.service
     app.api.respond app.web.routes
     app.ui.pages app.console.commands
     app.ui.pages app.web.routes

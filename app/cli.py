@@ -85,35 +85,13 @@ def _run(arguments: Arguments, output: Output) -> int:
     if verb is not None:
         code: int = verb.module("command").run(arguments, output)
         return code
-    if arguments.command == "completion":
-        shell_complete(grammar(), {}, PROGRAM, COMPLETE, f"{arguments.shell}_source")
-        return 0
     if arguments.command == "demo":
         from app.demo import main as demo
 
         return demo(["--once"] if arguments.once else [])
-    if arguments.command == "serve":
-        from app.serving import serve
+    from app.serving import serve
 
-        return serve(arguments, output)
-    if arguments.command == "work":
-        from app.serving import work
-
-        return work(arguments, output)
-    if arguments.command == "engine":
-        from app.console.commands import engine
-
-        return engine(arguments, output)
-    if arguments.command in ("collect", "backup", "restore"):
-        from app import serving
-
-        upkeep = {
-            "collect": serving.collect,
-            "backup": serving.back_up,
-            "restore": serving.restore,
-        }
-        return upkeep[arguments.command](arguments, output)
-    raise AssertionError(f"nothing carries out {arguments.command}")
+    return serve(arguments, output)
 
 
 if __name__ == "__main__":

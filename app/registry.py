@@ -258,6 +258,47 @@ VERBS = {
             section="Serve",
             doors=("routes", "command"),
         ),
+        Verb(
+            "work",
+            summary="run durable jobs of the same database, without HTTP",
+            example="--workers 2",
+            section="admin",
+            doors=("command",),
+        ),
+        Verb(
+            "engine",
+            summary="the parts of a cluster, which runs work on machines",
+            section="admin",
+            doors=("command",),
+        ),
+        Verb(
+            "collect",
+            summary="delete what is kept no longer, as SLUICE_RETENTION says",
+            example="--keep jobs=30d,answers=90d --dry-run",
+            section="admin",
+            doors=("command",),
+        ),
+        Verb(
+            "backup",
+            summary="write everything that is stored into one file",
+            example="monday.sluice",
+            section="admin",
+            doors=("command",),
+        ),
+        Verb(
+            "restore",
+            summary="put a backup into an empty database",
+            example="monday.sluice",
+            section="admin",
+            doors=("command",),
+        ),
+        Verb(
+            "completion",
+            summary="print what a shell completes sluice's words by",
+            example="bash",
+            section="admin",
+            doors=("command",),
+        ),
     )
 }
 
@@ -271,7 +312,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Stored": (),
         "Serve": ("serve", "demo"),
         "model": (),
-        "admin": ("work", "engine", "collect", "backup", "restore", "completion"),
+        "admin": (),
     }
 )
 # Sections whose commands stand below a word of their own, as `sluice model hide`: what most people

@@ -1,4 +1,4 @@
-"""The listening socket, the server on it, and a runner without a server."""
+"""sluice serve: the listening socket, and the server on it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,21 @@ import errno
 import fcntl
 import gc
 import json
-import logging
 import os
 import shlex
-import signal
 import socket
 import sys
-import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from app.console.running import ticking_line
+from app.console.checked import check_kernels, checked_settings, with_workers
 from app.execution.processes import keep_freed_memory
-from app.settings import KEEP_ALL, KEPT_KINDS, Settings, check_own_folder, keeps_of
-from app.telemetry import logging_as, open_tracing
+from app.settings import Settings, check_own_folder
+from app.telemetry import logging_as
 from app.ui.grammar import Arguments
 from app.ui.terminal import Output
 from domain.errors import Conflict, InvalidInput, NotReady
@@ -34,8 +29,6 @@ if TYPE_CHECKING:
     import uvicorn
 
     from app.http.connections import Door, DrainingServer
-    from models.records import Keep
-    from models.session import Store
 
 
 _PORTS_TRIED = 50
@@ -199,35 +192,6 @@ def _settle() -> None:
     gc.freeze()
     sys.setswitchinterval(_TURN_S)
     keep_freed_memory()
-
-
-def checked_settings() -> Settings:
-    """Return the settings. Raises InvalidInput, which names all that break a rule.
-
-    Also what only others read: SLUICE_KERNELS, and the form of the database's address.
-    """
-    from models.engines import parse_url
-    from solvers.kernels.native import asked
-
-    def check_engine(settings: Settings) -> None:
-        if settings.engine != "local":
-            from app.operations.tasks import cluster_options
-
-            cluster_options(settings)
-
-    checks = (
-        lambda settings: parse_url(settings.database_url),
-        lambda _: asked(),
-        check_engine,
-    )
-    return Settings.from_environment(also=checks)
-
-
-def check_kernels() -> None:
-    """Load what solves: a wrong SLUICE_KERNELS ends the start. Raises InvalidInput."""
-    from solvers.kernels.native import asked, load_library
-
-    load_library(asked())
 
 
 def check_access(settings: Settings, address: str | None) -> None:
@@ -403,216 +367,8 @@ def _with_arguments(settings: Settings, arguments: Arguments) -> Settings:
         raise InvalidInput("expected a socket, or a host and port", field="socket")
     if arguments.port is not None and not 0 <= arguments.port <= 65_535:
         raise InvalidInput("expected 0 <= port <= 65535", field="port")
-    if arguments.workers is not None and not 0 <= arguments.workers <= 1024:
-        raise InvalidInput(
-            "expected 0 <= workers <= 1024 (0: one fewer than cores)", field="workers"
-        )
     return replace(
-        settings,
+        with_workers(settings, arguments),
         host=settings.host if arguments.host is None else arguments.host,
         port=settings.port if arguments.port is None else arguments.port,
-        workers=settings.workers if arguments.workers is None else arguments.workers,
     )
-
-
-# --- a runner without a server --------------------------------------------------------------------
-
-
-def work(arguments: Arguments, output: Output) -> int:
-    """Run jobs until Ctrl-C or SIGTERM; a second one does not wait for those that run."""
-    from app.jobs.ledger import remember_retention, tell_ends
-    from app.jobs.metrics import RunnerMetrics, runner_gauges
-    from app.jobs.runner import open_runner
-    from app.operations.tasks import open_engine
-    from models.session import create_store
-
-    settings = _runner_settings(checked_settings(), arguments)
-    check_kernels()
-    stop, stop_at_once = threading.Event(), threading.Event()
-    _on_signals(stop, stop_at_once)
-    store = create_store(settings.database_url)
-    with ExitStack() as stack:
-        stack.callback(store.dispose)
-        stack.enter_context(logging_as(settings.log, text_level=logging.INFO))
-        store.upgrade()
-        remember_retention(store, settings)
-        engine = open_engine(settings, has_clients=False)
-        runner = open_runner(store, engine, settings)
-        store.watch_job_ends(tell_ends)
-        metrics = RunnerMetrics(lambda: runner_gauges(store, engine, runner))
-        store.watch_job_ends(metrics.jobs_ended)
-        if traced := open_tracing(settings.traces):
-            stack.callback(traced.close)
-            store.watch_job_ends(traced.jobs_ended)
-        try:
-            if settings.work_metrics_port:
-                stack.enter_context(metrics.served(settings.host, settings.work_metrics_port))
-            runner.start()
-            if output.wants_json:
-                output.document(json.dumps({"runner": runner.name}).encode())
-            else:
-                output.parts(["Sluice runs jobs", "Ctrl-C stops it"])
-            stop.wait()
-            runner.close(drain_s=settings.work_drain_s, at_once=stop_at_once)
-        finally:
-            engine.close()
-    return 0
-
-
-def _on_signals(stop: threading.Event, stop_at_once: threading.Event) -> None:
-    def take(_signal: int, _frame: FrameType | None) -> None:
-        (stop_at_once if stop.is_set() else stop).set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, take)
-
-
-def _runner_settings(settings: Settings, arguments: Arguments) -> Settings:
-    if arguments.workers is None:
-        return settings
-    if not 0 <= arguments.workers <= 1024:
-        raise InvalidInput(
-            "expected 0 <= workers <= 1024 (0: one fewer than cores)", field="workers"
-        )
-    return replace(settings, workers=arguments.workers)
-
-
-# --- upkeep of the database -----------------------------------------------------------------------
-
-
-def collect(arguments: Arguments, output: Output) -> int:
-    """Delete what is kept no longer, or say how much that is; and count anew what owners store."""
-    from app.questions.keys import check_owner
-    from models.collection import recount
-    from models.session import create_store
-
-    settings, given = checked_settings(), _keeps(arguments.keep)
-    owner = None if arguments.owner is None else check_owner(arguments.owner)
-    _check_remembering(arguments)
-    store = create_store(settings.database_url)
-    try:
-        with ticking_line(output.err, "looking" if arguments.dry_run else "deleting"):
-            store.upgrade()
-            if _remember(store, arguments, given):
-                settings, given = replace(settings, retention=""), None
-            found = _collected(_kept(store, settings, owner, given), is_dry_run=arguments.dry_run)
-            if not arguments.dry_run:
-                recount(store)
-            with store.reading() as unit:
-                every = unit.stored_bytes.by_owner()
-    finally:
-        store.dispose()
-    stored = {one: number for one, number in every.items() if owner in (None, one)}
-    if output.wants_json:
-        said = {"dry_run": arguments.dry_run, "rows": found, "stored_bytes": stored}
-        output.document(json.dumps(said).encode())
-    else:
-        verb = "would go" if arguments.dry_run else "are gone"
-        gone = [f"{number} rows of {kind} {verb}" for kind, number in found.items()]
-        output.parts([*gone, *(f"{one} stores {number} bytes" for one, number in stored.items())])
-    return 0
-
-
-def _check_remembering(arguments: Arguments) -> None:
-    """Raise InvalidInput where what is to be remembered or forgotten contradicts the rest."""
-    if arguments.remember and (not arguments.keep or arguments.dry_run):
-        raise InvalidInput("--remember takes --keep, and no --dry-run", field="remember")
-    if arguments.forget and (arguments.owner is None or arguments.keep or arguments.dry_run):
-        rule = "--forget takes --owner, and neither --keep nor --dry-run"
-        raise InvalidInput(rule, field="forget")
-
-
-def _remember(store: Store, arguments: Arguments, given: Mapping[str, Keep] | None) -> bool:
-    """Store or forget rules, where that is asked; return whether what is given is stored."""
-    from models import collection
-    from models.records import EVERYBODY
-
-    owner = EVERYBODY if arguments.owner is None else arguments.owner
-    if arguments.remember and given is not None:
-        collection.remember(store, given, owner)
-    if arguments.forget:
-        with store.unit_of_work() as unit:
-            unit.retention.forget(owner)
-    return bool(arguments.remember)
-
-
-def _kept(
-    store: Store, settings: Settings, owner: str | None, given: Mapping[str, Keep] | None
-) -> list[tuple[Store, Mapping[str, Keep]]]:
-    """Return the store of each owner whose rows may go, and what he keeps.
-
-    By what is given; else as the database says, but for the environment. Raises InvalidInput where
-    nothing says it.
-    """
-    from models import collection
-
-    if given is not None:
-        with store.reading() as unit:
-            owners = [owner] if owner else unit.leftovers.owners() or [store.owner]
-        return [(store.of(one), given) for one in owners]
-    found = collection.kept_by_owner(store, settings.keeps if settings.retention else None)
-    if not found and not settings.retention and not collection.has_rules(store):
-        rule = "nothing says what is kept: give --keep, or set SLUICE_RETENTION"
-        raise InvalidInput(rule, field="keep")
-    return [(one, kept) for one, kept in found if owner in (None, one.owner)]
-
-
-def _collected(
-    kept: Sequence[tuple[Store, Mapping[str, Keep]]], *, is_dry_run: bool
-) -> Counter[str]:
-    """Delete what is kept no longer; return how many rows of each kind go, or would."""
-    from models import collection
-
-    found: Counter[str] = Counter()
-    for store, keeps in kept:
-        found.update(dict.fromkeys(keeps, 0))
-        if is_dry_run:
-            found.update(collection.collectable(store, keeps))
-        else:
-            for kind, number in collection.collect(store, keeps):
-                found[kind] += number
-    return found
-
-
-def _keeps(rules: str | None) -> Mapping[str, Keep] | None:
-    if not rules:
-        return None
-    try:
-        return keeps_of(rules)
-    except ValueError:
-        raise InvalidInput(
-            f"expected rules such as answers=90d,jobs=30d/10000 of {', '.join(KEPT_KINDS)}, or "
-            f"{KEEP_ALL}",
-            field="keep",
-        ) from None
-
-
-def back_up(arguments: Arguments, output: Output) -> int:
-    """Write a backup."""
-    from models.backup import backup
-
-    url = checked_settings().database_url
-    with ticking_line(output.err, "writing the backup"):
-        rows = backup(url, Path(arguments.file))
-    return _say_rows(output, rows, "saved")
-
-
-def restore(arguments: Arguments, output: Output) -> int:
-    """Put a backup into the database."""
-    from models import restore as restoring
-
-    url, file = checked_settings().database_url, Path(arguments.file)
-    with ticking_line(output.err, "restoring"):
-        rows = restoring.restore(
-            file, url, replace=arguments.replace, with_keys=not arguments.without_keys
-        )
-    return _say_rows(output, rows, "restored")
-
-
-def _say_rows(output: Output, counts: Mapping[str, int], done: str) -> int:
-    if output.wants_json:
-        output.document(json.dumps({"rows": counts}).encode())
-    else:
-        rows = ", ".join(f"{number} of {name}" for name, number in counts.items() if number)
-        output.parts([f"{done} {sum(counts.values())} rows: {rows or 'none'}"])
-    return 0

@@ -20,6 +20,13 @@ def add_owner(command: Command) -> None:
     command.option("--owner", metavar="OWNER", rest="local", help="whose (local)")
 
 
+def add_workers(command: Command) -> None:
+    """Add how many child processes solve."""
+    command.option(
+        "--workers", read=parse_whole, metavar="COUNT", help="child processes that solve"
+    )
+
+
 def add_seed(command: Command) -> None:
     command.option("--seed", read=parse_whole, rest=0, metavar="NUMBER", help="of the random order")
 

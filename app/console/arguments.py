@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import click
+from click.shell_completion import get_completion_class
 
 from app.console.service_arguments import SERVED
 from app.registry import (
@@ -107,6 +108,13 @@ def _of_verb(verb: Verb) -> click.Command:
     command = Command(verb.name, summary=verb.summary, example=verb.example)
     module.add_arguments(command)
     return command
+
+
+def completion_script(shell: str) -> str:
+    """Return the script by which bash, zsh or fish completes the words of this grammar."""
+    kind = get_completion_class(shell)
+    assert kind is not None, shell
+    return kind(grammar(), {}, PROGRAM, COMPLETE).source().rstrip("\n")
 
 
 def _show_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from app.console.files import TraceSource
 from app.console.running import ticking_line
 from app.settings import Settings
-from app.telemetry import logging_as
 from app.text.units import quoted
-from app.ui.grammar import Arguments
-from app.ui.terminal import Output, Screen
-from domain.errors import InvalidInput, NotFound
+from app.ui.terminal import Screen
+from domain.errors import NotFound
 from domain.profile import ProfileReference
 
 if TYPE_CHECKING:
@@ -93,47 +88,3 @@ def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
             yield store
     else:
         yield None
-
-
-# --- what a cluster is made of --------------------------------------------------------------------
-
-
-def engine(arguments: Arguments, output: Output) -> int:
-    """Be the scheduler or a worker of a cluster until Ctrl-C or SIGTERM."""
-    from app.operations.tasks import SOLVE_WARM_UP, cluster_options
-    from solvers.kernels.native import asked, load_library
-
-    settings = Settings.from_environment()
-    options = cluster_options(settings)
-    from app.execution import node
-
-    def ready(address: str) -> None:
-        if output.wants_json:
-            output.document(json.dumps({"address": address}).encode())
-        else:
-            output.parts([f"Sluice's {arguments.verb} is at {address}", "Ctrl-C stops it"])
-
-    with logging_as(settings.log, text_level=logging.INFO):
-        if arguments.verb == "scheduler":
-            node.run_scheduler(options, ready)
-            return 0
-        settings = with_workers(settings, arguments)
-        load_library(asked())
-        node.run_worker(
-            options,
-            ready,
-            slots=settings.worker_count,
-            warm_up=SOLVE_WARM_UP,
-            drain_s=settings.work_drain_s,
-        )
-    return 0
-
-
-def with_workers(settings: Settings, arguments: Arguments) -> Settings:
-    """Return the settings with as many workers as a command says. Raises InvalidInput."""
-    if arguments.workers is None:
-        return settings
-    if not 0 <= arguments.workers <= 1024:
-        rule = "expected 0 <= workers <= 1024 (0: one fewer than cores)"
-        raise InvalidInput(rule, field="workers")
-    return replace(settings, workers=arguments.workers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -46,3 +47,13 @@ def emit(found: Document, output: Output, parts: Iterable[Part]) -> None:
         output.document(dump_json(found))
     else:
         output.parts(parts)
+
+
+def say_rows(output: Output, counts: Mapping[str, int], done: str) -> int:
+    """Print how many rows of each table were saved or restored."""
+    if output.wants_json:
+        output.document(json.dumps({"rows": counts}).encode())
+    else:
+        rows = ", ".join(f"{number} of {name}" for name, number in counts.items() if number)
+        output.parts([f"{done} {sum(counts.values())} rows: {rows or 'none'}"])
+    return 0

@@ -16,8 +16,8 @@ from click.shell_completion import ShellComplete
 
 from app.cli import main
 from app.console.arguments import COMPLETE, PROGRAM, grammar
-from app.console.service_arguments import SHELLS
 from app.ui.grammar import CONTEXT, Group
+from app.verbs.completion.command import SHELLS
 from domain.solution import Strategy
 from tests.architecture.documents import ROOT
 from tests.support.commands import commands, option_names

@@ -8,9 +8,9 @@ from ipaddress import ip_network
 
 import pytest
 
+from app.console.checked import checked_settings
 from app.errors import KINDS, exit_code, kind_of, pointer_of
 from app.schemas.base import problem_out
-from app.serving import checked_settings
 from app.settings import Settings
 from contract.problem import FieldProblemOut
 from domain.errors import (

@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from app.console import commands
+from app.console import checked
 from app.console.arguments import parse
 from app.container import Container, processes
 from app.operations import tasks
 from app.serving import GRACE_S
 from app.settings import VERSION, Settings
+from app.verbs.engine import command as engine
 from tests.support.system import require_system
 from tools import bootstrap
 
@@ -45,7 +46,7 @@ def variables_of_a_process() -> set[str]:
 
 def variables_of_a_member() -> set[str]:
     """What the code of `sluice admin engine` asks the settings for, and what solves."""
-    parts = (commands.engine, commands.with_workers, tasks.cluster_options)
+    parts = (engine.run, checked.with_workers, tasks.cluster_options)
     asked = {name for one in parts for name in re.findall(r"settings\.(\w+)", getsource(one))}
     asked = {"workers" if name == "worker_count" else name for name in asked}
     found = {f"SLUICE_{name.upper()}" for name in asked - {"from_environment"}}

@@ -59,7 +59,8 @@ def _run(arguments: Arguments, output: Output) -> int:
     """
     from contextlib import ExitStack
 
-    from app.console.commands import opened_store, with_workers
+    from app.console.checked import with_workers
+    from app.console.commands import opened_store
     from app.console.files import check_target, write_whole
     from app.console.running import counting_line
     from app.jobs.runner import open_runner

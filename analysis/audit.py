@@ -173,7 +173,7 @@ class Audit:
     workload; and of a whole range also its powers of two and where the settings turn.
     `repeats` is what the best repeated size of each message costs, were it looked up; None where
     some message has none, or none was looked for in time. `schedules` is what is left open of the
-    best schedules found. `in_draws` is the setting and what may be advised over draws of the
+    best schedules found. `over_draws` is the setting and what may be advised over draws of the
     costs, None where their errors are not known.
     """
 
@@ -190,7 +190,7 @@ class Audit:
     changes: tuple[Change, ...]
     notices: tuple[Notice, ...]
     audit_ms: float
-    in_draws: SettingsInDraws | None = None
+    over_draws: SettingsInDraws | None = None
 
     @property
     def is_kept(self) -> bool:
@@ -200,8 +200,8 @@ class Audit:
         wanted = self.question.scope.in_draws
         if (
             wanted is not None
-            and self.in_draws
-            and (self.in_draws.settings[0].kept or 0.0) < wanted
+            and self.over_draws
+            and (self.over_draws.settings[0].kept or 0.0) < wanted
         ):
             return False
         if self.verdict is RegretVerdict.BETWEEN:
@@ -309,7 +309,7 @@ def _audit_of(
             *((time_ended(partial, len(best)),) if partial else ()),
             *_notices(question, (priced.worst, *at_powers)),
         ),
-        in_draws=_in_draws(question, workload, chosen),
+        over_draws=_in_draws(question, workload, chosen),
         audit_ms=(time.perf_counter() - started_s) * 1e3,
     )
     return replace(outcome, changes=tuple(_changes(outcome)))

@@ -166,7 +166,7 @@ class ExportQuestion:
 class Exported:
     """The text as bytes, what it is, a name of a file for it, and the sizes if any were chosen.
 
-    `in_draws` is what these cost over draws of the costs, where their errors are known.
+    `over_draws` is what these cost over draws of the costs, where their errors are known.
     `is_gain_known` says whether they are known to cost less than the library's default, None where
     no sizes were chosen; `warnings` are what the text begins with.
     """
@@ -175,7 +175,7 @@ class Exported:
     media_type: str
     file_name: str
     chosen: ChosenSetting | None = None
-    in_draws: SettingsInDraws | None = None
+    over_draws: SettingsInDraws | None = None
     is_gain_known: bool | None = None
     warnings: tuple[str, ...] = ()
 
@@ -341,8 +341,8 @@ def _rendered(
 ) -> Exported:
     target = question.target
     try:
-        in_draws = _in_draws(question, chosen, stored)
-        given = _input(question, stored, chosen, in_draws)
+        over_draws = _in_draws(question, chosen, stored)
+        given = _input(question, stored, chosen, over_draws)
         given = replace(
             given,
             over_default=_over_default(question, given),
@@ -359,7 +359,7 @@ def _rendered(
         media_type,
         f"{_stem(question)}.{suffix}",
         chosen,
-        in_draws,
+        over_draws,
         is_gain_known=None if chosen is None else not doubts(given, target),
         warnings=tuple(warnings(given, target)),
     )
@@ -375,7 +375,7 @@ def _input(
     question: ExportQuestion,
     stored: StoredTable | None,
     chosen: ChosenSetting | None,
-    in_draws: SettingsInDraws | None,
+    over_draws: SettingsInDraws | None,
 ) -> ExportInput:
     profile = question.profile or ProfileRevision("", 0)
     return ExportInput(
@@ -384,7 +384,7 @@ def _input(
         model=question.pipeline,
         options=question.target.options_from(dict(question.scope.options)),
         chosen=chosen,
-        in_draws=in_draws,
+        over_draws=over_draws,
         table=stored,
         table_digest=question.table.digest if question.table else "",
         table_bytes=question.table.file if question.table else b"",

@@ -129,7 +129,7 @@ class TableQuestion:
 class CompiledTable:
     """A table file by its digest, and the facts about it.
 
-    `in_draws` is what its repeated sizes and its cuts cost over draws of the costs.
+    `over_draws` is what its repeated sizes and its cuts cost over draws of the costs.
     """
 
     question: TableQuestion
@@ -138,7 +138,7 @@ class CompiledTable:
     facts: TableFacts
     compile_ms: float
     created_at: datetime
-    in_draws: SettingsInDraws | None = None
+    over_draws: SettingsInDraws | None = None
 
 
 Render: TypeAlias = Callable[[CompiledTable], bytes]

@@ -40,7 +40,7 @@ def commentary(
     `verified_by` is said instead of the target's where it depends on the options; "" is unverified.
     """
     read_by = target.verified_by if verified_by is None else verified_by
-    draws = None if given.refused else given.in_draws  # those of a model that failed say nothing
+    draws = None if given.refused else given.over_draws  # those of a model that failed say nothing
     lines = [
         *warnings(given, target),
         *_origin(given, target),
@@ -132,7 +132,7 @@ def _line(part: FitRange) -> str:
 
 
 def _costs(
-    chosen: ChosenSetting, in_draws: SettingsInDraws | None, target: Target
+    chosen: ChosenSetting, over_draws: SettingsInDraws | None, target: Target
 ) -> Iterator[str]:
     for step in chosen.setting.steps:
         is_all = len(chosen.setting.steps) == 1
@@ -151,10 +151,10 @@ def _costs(
     yield f"regret over any schedules within the limits, at most: {_figures(*at_most)}"
     if chosen.is_partial:
         yield "time ended before the best schedules were found: more of it may choose other sizes"
-    if in_draws is not None:
-        own, *others = (_in_draws(one.regret) for one in in_draws.settings)
-        yield f"in {in_draws.draws} draws of the fitted costs, over the best repeated sizes: {own}"
-        for one, figures in zip(in_draws.settings[1:], others, strict=True):
+    if over_draws is not None:
+        own, *others = (_in_draws(one.regret) for one in over_draws.settings)
+        yield f"in {over_draws.draws} draws of the fitted costs, over the best repeated sizes: {own}"
+        for one, figures in zip(over_draws.settings[1:], others, strict=True):
             yield f"of {_size(int(one.name))} instead: {figures}"
     if target.figures_note:
         yield target.figures_note

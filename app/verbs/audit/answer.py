@@ -41,7 +41,7 @@ def audited(audit: Audit) -> AuditOut:
         fit_warnings=notices_out(question.fit_notices),
         warnings=notices_out(audit.notices),
         uncertainty=settings_in_draws_out(
-            audit.in_draws, question.errors, _words(audit), question.transfers
+            audit.over_draws, question.errors, _words(audit), question.transfers
         ),
         best_repeats_at_most=finite(repeats.mean.at_most if repeats else None),
         best_repeats_time=_span_out(repeats.time) if repeats else None,

@@ -99,7 +99,7 @@ def exported_out(question: ExportQuestion, made: Exported) -> ExportedOut:
         text=made.content.decode(),
         chosen=chosen_out(made.chosen),
         uncertainty=settings_in_draws_out(
-            made.in_draws, question.errors, _words(made), question.transfers
+            made.over_draws, question.errors, _words(made), question.transfers
         ),
         is_gain_known=made.is_gain_known,
         warnings=made.warnings,
@@ -108,8 +108,8 @@ def exported_out(question: ExportQuestion, made: Exported) -> ExportedOut:
 
 def _words(made: Exported) -> dict[str, str]:
     """What the chosen sizes and those beside them are, by their names in draws."""
-    if made.chosen is None or made.in_draws is None:
+    if made.chosen is None or made.over_draws is None:
         return {}
-    others = made.in_draws.settings[1:]
+    others = made.over_draws.settings[1:]
     words = {setting.name: format_bytes(int(setting.name)) for setting in others}
-    return {made.in_draws.settings[0].name: setting_words(made.chosen.setting), **words}
+    return {made.over_draws.settings[0].name: setting_words(made.chosen.setting), **words}

@@ -58,7 +58,7 @@ def table_out(compiled: CompiledTable) -> TableOut:
         counts_total=facts.counts_total,
         compile_ms=round(compiled.compile_ms, 3),
         warnings=notices_out(_notices(compiled)),
-        uncertainty=settings_in_draws_out(compiled.in_draws, question.errors, _WORDS),
+        uncertainty=settings_in_draws_out(compiled.over_draws, question.errors, _WORDS),
     )
 
 

@@ -14,6 +14,7 @@ import pytest
 from app.cli import main
 from app.console import running
 from app.console.running import run_operation
+from app.operations import export_work
 from app.questions.settings import ExportQuestion
 from app.questions.tables import TableScope, compile_table, table_question
 from domain.problem import FragmentLimits
@@ -37,7 +38,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[ExportQuestio
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'cli.db'}")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(running, "open_local_engine", InProcessEngine)
-    return note_questions(monkeypatch, "export")
+    return note_questions(monkeypatch, export_work, "export")
 
 
 @pytest.fixture

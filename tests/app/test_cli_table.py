@@ -19,6 +19,7 @@ from app.console import running
 from app.console.arguments import parse
 from app.console.running import Show
 from app.execution.engine import Started
+from app.operations import table_work
 from app.questions.tables import TableQuestion
 from exports.table.slt import decode, digest_of
 from exports.table.twin import decode_json
@@ -41,7 +42,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[TableQuest
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(solvers, "compile_table", whole_messages)
     monkeypatch.setattr(running, "open_local_engine", InProcessEngine)
-    return note_questions(monkeypatch, "compile_table")
+    return note_questions(monkeypatch, table_work, "compile_table")
 
 
 @pytest.fixture

@@ -242,7 +242,7 @@ def test_the_oldest_is_let_go(
     client: httpx.Client, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one place the last export has it; a long one is never kept."""
-    asked = note_questions(monkeypatch, "export")
+    asked = note_questions(monkeypatch, export_work, "export")
     monkeypatch.setattr("app.operations.recent.MAX_RECENT", 1)
     where = f"/profiles/{name}/exports/mooncake"
 

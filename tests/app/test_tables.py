@@ -33,7 +33,7 @@ _NAMES = numbers(1)
 def quick(monkeypatch: pytest.MonkeyPatch) -> list[TableQuestion]:
     """Compilations are whole messages, made in this process; gives what was compiled."""
     monkeypatch.setattr(solvers, "compile_table", whole_messages)
-    return note_questions(monkeypatch, "compile_table")
+    return note_questions(monkeypatch, table_work, "compile_table")
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from app.execution.engine import Capacity, Engine, Pool, Sink, Task
-from app.operations import work
 from app.settings import Settings
 from tests.support.engines import local_engine
 from tests.support.in_process_engine import InProcessEngine
@@ -48,16 +48,16 @@ def long_here_engine(settings: Settings, **limits: int) -> Engine:
     return LongHere(local_engine(settings), InProcessEngine(SLOTS, **limits))
 
 
-def note_questions(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:
-    """The questions that are put to a function of app.operations.work from now on."""
+def note_questions(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[Any]:
+    """The questions that are put to a function of this module from now on."""
     questions: list[Any] = []
-    run = getattr(work, name)
+    run = getattr(module, name)
 
     def noted(question: Any, *reports: Any) -> Any:
         questions.append(question)
         return run(question, *reports)
 
-    monkeypatch.setattr(work, name, noted)
+    monkeypatch.setattr(module, name, noted)
     return questions
 
 

@@ -360,7 +360,7 @@ def _said(refusal: click.UsageError) -> str:
 
 def _named(parameter: click.Parameter) -> str:
     if isinstance(parameter, click.Option):
-        return parameter.opts[0]
+        return "/".join(parameter.opts)
     return (parameter.metavar or parameter.name.upper()).strip("[].")
 
 

@@ -91,7 +91,7 @@ def test_what_is_not_taken(words: str, said: str) -> None:
 
 def test_a_reader_says_what_it_expects() -> None:
     """In its own sentence."""
-    with pytest.raises(InvalidInput, match="argument --sizes: expected a size such as 4096"):
+    with pytest.raises(InvalidInput, match="argument --sizes/-s: expected a size such as 4096"):
         command().parsed(["x", "--sizes", "4", "4QiB"])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.errors import field_problems
+from app.text.units import parse_whole
 from app.ui.panel.choices import run_of, said_of
 from app.ui.panel.state import InputSource, InputState, StageRow
 from contract.limits import (
@@ -301,10 +302,28 @@ class _Reader:
         for name, key in _LIMITS:
             pointer = f"/constraints/{key}"
             self.places[f"/{key}"] = name
-            if (size := self._size(name, pointer, needed=False)) is not None:
-                found[key] = size
+            read = self._count if key == "max_fragments" else self._given_size
+            if (value := read(name, pointer)) is not None:
+                found[key] = value
         self.places["/constraints"] = "min_fragment"
         return found
+
+    def _given_size(self, name: str, pointer: str) -> int | None:
+        return self._size(name, pointer, needed=False)
+
+    def _count(self, name: str, pointer: str) -> int | None:
+        text: str = getattr(self.entry, name)
+        self.places[pointer] = name
+        if not text:
+            return None
+        try:
+            count = parse_whole(text)
+        except InvalidInput as refusal:
+            self.mistakes[name] = refusal.detail
+            return None
+        if count < 1:
+            self.mistakes[name] = "expected at least 1"
+        return count
 
     def _size(self, name: str, pointer: str, *, needed: bool) -> int | None:
         text: str = getattr(self.entry, name)

@@ -12,7 +12,7 @@ from typing import Any
 
 import solvers
 from app.execution.operation_process import run_operation
-from app.operations import work as operations_work
+from app.operations import table_work
 from app.operations.operation import Report
 from app.questions import tables
 from domain.problem import Problem
@@ -27,7 +27,7 @@ SOLVE = solvers.solve
 def run(work: bytes, report: Report) -> object:
     """Run an operation whose solves are scripted, and whose compilations wait at the gate."""
     solvers.solve = solve
-    vars(operations_work)["compile_table"] = compile_at_gate
+    vars(table_work)["compile_table"] = compile_at_gate
     return run_operation(work, report)
 
 

@@ -32,9 +32,9 @@ def serve(place: str) -> None:
     import gc
     import importlib
 
-    for name in ("commands", "profiles", "fit"):
+    for name in ("commands", "fit"):
         importlib.import_module(f"app.console.{name}")
-    for name in ("audit", "compare", "export", "fit", "simulate", "table"):
+    for name in ("audit", "compare", "export", "fit", "optimize", "profiles", "simulate", "table"):
         importlib.import_module(f"app.verbs.{name}.command")
     for name in ("app.cli", "app.operations.work", "app.execution.local", "models.session"):
         importlib.import_module(name)

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from click.shell_completion import shell_complete
 
 from app.console.arguments import COMPLETE, PROGRAM, grammar, own_words, parse
 from app.console.rows_advice import advise
+from app.console.service_arguments import SHELLS
 from app.errors import INTERNAL, KINDS, exit_code
 from app.registry import VERBS
+from app.text.choices import expected_one_of
 from app.ui.grammar import CONTEXT, Arguments
 from app.ui.terminal import Output, leave_reader
-from domain.errors import SluiceError
+from domain.errors import InvalidInput, SluiceError
 
 INTERRUPTED = 130
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -30,10 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, out of the table in app/errors.py."""
     _open_closed_streams()
     if asked := os.environ.get(COMPLETE):  # by the script of a shell, at each TAB
-        return shell_complete(grammar(), dict(CONTEXT), PROGRAM, COMPLETE, asked)
+        return _guarded(lambda: _complete(asked), Output.standard(wants_json=False))
     words = sys.argv[1:] if argv is None else list(argv)
     output = Output.standard(wants_json="--json" in own_words(words))
-    return _guarded(words, output)
+    return _guarded(lambda: _advised(_parsed(words), output), output)
 
 
 def _open_closed_streams() -> None:
@@ -43,9 +46,23 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
-def _guarded(words: Sequence[str], output: Output) -> int:
+def _complete(asked: str) -> int:
+    """Print what a shell asks for: its script, or what it is to offer. Raises InvalidInput."""
+    known = [f"{shell}_{what}" for what in ("complete", "source") for shell in SHELLS]
+    if asked not in known:
+        raise InvalidInput(expected_one_of(known, asked), field=COMPLETE)
+    words, place = os.environ.get("COMP_WORDS"), os.environ.get("COMP_CWORD")
+    is_place = place is not None and (asked == "fish_complete" or re.fullmatch("[0-9]{1,9}", place))
+    if asked.endswith("_complete") and (words is None or not is_place):
+        raise InvalidInput(
+            "expected COMP_WORDS and COMP_CWORD, as a shell has them", field=COMPLETE
+        )
+    return shell_complete(grammar(), dict(CONTEXT), PROGRAM, COMPLETE, asked)
+
+
+def _guarded(run: Callable[[], int], output: Output) -> int:
     try:
-        return _advised(_parsed(words), output)
+        return run()
     except SluiceError as error:
         output.error(error)
         return exit_code(error)

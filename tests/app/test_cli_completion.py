@@ -114,9 +114,12 @@ def offered(*words: str) -> list[str]:
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_every_option_of_a_command_is_completed(words: tuple[str, ...]) -> None:
-    """All of its long options, and those of help."""
+    """All of its long options, or of the verb that is meant, and those of help."""
     typed = " ".join(words).split()
-    options = {name for name in option_names(COMMANDS[words]) if name.startswith("--")}
+    made = COMMANDS[words]
+    if isinstance(made, Group) and made.default:
+        made = COMMANDS[(*words, made.default)]
+    options = {name for name in option_names(made) if name.startswith("--")}
     assert set(offered(*typed, "--")) == options | {"--help"}
 
 
@@ -130,6 +133,16 @@ def test_every_command_is_completed() -> None:
             assert offered(*words, "") == list(below), words
     assert offered("opt") == ["optimize"]
     assert offered("model", "layer", "count", "--mp") == ["--mpicc"]
+    assert offered("model", "layer", "") == ["FILE", "count", "check"]
+    assert offered("model", "layer", "--bytes", "4", "--json", "ch") == ["FILE"]
+
+
+def test_a_default_verb_is_completed_by_the_word_above_it() -> None:
+    """Its options, and what they take."""
+    assert offered("jobs", "--st") == ["--state"]
+    assert offered("jobs", "--state", "r") == ["running"]
+    assert offered("jobs", "") == ["list", "show"]
+    assert "--owner" in offered("answers", "-")
 
 
 def test_values_and_files() -> None:
@@ -141,6 +154,33 @@ def test_values_and_files() -> None:
     assert offered("profiles", "rev") == ["revisions"]
     assert offered("admin", "completion", "") == list(SHELLS)
     assert offered("fit", "") == offered("fit", "x", "--plot", "") == ["FILE"]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {COMPLETE: "garbage"},
+        {COMPLETE: "ksh_complete"},
+        {COMPLETE: "bash"},
+        {COMPLETE: "bash_complete"},
+        {COMPLETE: "zsh_complete", "COMP_WORDS": "sluice ", "COMP_CWORD": "x"},
+        {COMPLETE: "bash_complete", "COMP_WORDS": "sluice ", "COMP_CWORD": "-1"},
+        {COMPLETE: "fish_complete", "COMP_WORDS": "sluice "},
+    ],
+)
+def test_what_no_shell_asks_is_refused(
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In one line: a variable that stands in an environment must not make a command say nothing."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["optimize", "x"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("sluice: error: ")
+    assert said.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", SHELLS)

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from click.shell_completion import shell_complete
-
-from app.console.arguments import COMPLETE, PROGRAM, grammar, own_words, parse
+from app.console.arguments import COMPLETE, own_words, parse
+from app.console.completion import complete, print_script
 from app.console.rows_advice import advise
-from app.console.service_arguments import SHELLS
 from app.errors import INTERNAL, KINDS, exit_code
 from app.registry import VERBS
-from app.text.choices import expected_one_of
-from app.ui.grammar import CONTEXT, Arguments
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output, leave_reader
-from domain.errors import InvalidInput, SluiceError
+from domain.errors import SluiceError
 
 INTERRUPTED = 130
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -33,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, out of the table in app/errors.py."""
     _open_closed_streams()
     if asked := os.environ.get(COMPLETE):  # by the script of a shell, at each TAB
-        return _guarded(lambda: _complete(asked), Output.standard(wants_json=False))
+        return _guarded(lambda: complete(asked), Output.standard(wants_json=False))
     words = sys.argv[1:] if argv is None else list(argv)
     output = Output.standard(wants_json="--json" in own_words(words))
     return _guarded(lambda: _advised(_parsed(words), output), output)
@@ -44,20 +40,6 @@ def _open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
-
-
-def _complete(asked: str) -> int:
-    """Print what a shell asks for: its script, or what it is to offer. Raises InvalidInput."""
-    known = [f"{shell}_{what}" for what in ("complete", "source") for shell in SHELLS]
-    if asked not in known:
-        raise InvalidInput(expected_one_of(known, asked), field=COMPLETE)
-    words, place = os.environ.get("COMP_WORDS"), os.environ.get("COMP_CWORD")
-    is_place = place is not None and (asked == "fish_complete" or re.fullmatch("[0-9]{1,9}", place))
-    if asked.endswith("_complete") and (words is None or not is_place):
-        raise InvalidInput(
-            "expected COMP_WORDS and COMP_CWORD, as a shell has them", field=COMPLETE
-        )
-    return shell_complete(grammar(), dict(CONTEXT), PROGRAM, COMPLETE, asked)
 
 
 def _guarded(run: Callable[[], int], output: Output) -> int:
@@ -103,7 +85,7 @@ def _run(arguments: Arguments, output: Output) -> int:
         code: int = verb.module("command").run(arguments, output)
         return code
     if arguments.command == "completion":
-        shell_complete(grammar(), {}, PROGRAM, COMPLETE, f"{arguments.shell}_source")
+        print_script(arguments.shell)
         return 0
     if arguments.command == "demo":
         from app.demo import main as demo

@@ -478,8 +478,10 @@ def test_in_names(names: Sequence[str]) -> str | None:
 
 
 def json_body(name: str, settings: Settings, *, field: str) -> dict[str, Any]:
-    """Return a document of a file, in JSON. Raises InvalidInput."""
+    """Return a document of a file, in JSON. Raises NotFound and InvalidInput."""
     source = read_source(name, settings)
+    if isinstance(source, ProfileSource):  # a name that is no file
+        raise NotFound(f"there is no file {quoted(name)}", field=field)
     if not isinstance(source, RequestSource):
         raise InvalidInput("expected a document in JSON", field=field)
     return source.body

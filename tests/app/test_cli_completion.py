@@ -183,6 +183,35 @@ def test_what_no_shell_asks_is_refused(
     assert said.err.count("\n") == 1
 
 
+def together(name: str, option: str, value: str) -> list[str]:
+    """An option and its value behind `=`, which bash takes for three words."""
+    return [option, "=", value] if name == "bash" else [f"{option}={value}"]
+
+
+def test_an_offer_has_no_comma_in_fish(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its script would cut what the option means there."""
+    monkeypatch.setenv(COMPLETE, "fish_complete")
+    monkeypatch.setenv("COMP_WORDS", "sluice jobs list --st")
+    monkeypatch.setenv("COMP_CWORD", "--st")
+    assert main([]) == 0
+    assert capsys.readouterr().out.rstrip() == (
+        "plain,--state\tqueued; running; done; failed or cancelled ones alone"
+    )
+
+
+def test_a_word_that_is_no_text(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """As a name of a file may be: it goes back to the shell as it came."""
+    monkeypatch.setenv(COMPLETE, "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "sluice fit \udcff")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert main([]) == 0
+    assert capfdbinary.readouterr().out.startswith(b"file,\xff")
+
+
 @pytest.mark.parametrize("name", SHELLS)
 def test_a_shell_offers_them(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the script that the command prints."""
@@ -193,6 +222,8 @@ def test_a_shell_offers_them(name: str, tmp_path: Path, capsys: pytest.CaptureFi
         "option": ["optimize", "--strat"],
         "strategy": ["optimize", "pipeline.json", "--strategy", "exa"],
         "number": ["optimize", "--time-limit", ""],
+        "together": ["optimize", *together(name, "--strategy", "exa")],
+        "quoted": ["optimize", "'$(>ran)'", "--strat"],
     }
     found = offers(name, script_of(name, capsys), tmp_path, asked)
     assert found == {
@@ -201,7 +232,10 @@ def test_a_shell_offers_them(name: str, tmp_path: Path, capsys: pytest.CaptureFi
         "option": ["--strategy"],
         "strategy": ["exact"],
         "number": [],
+        "together": ["exact" if name == "bash" else "--strategy=exact"],
+        "quoted": ["--strategy"],
     }
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh"])

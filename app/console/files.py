@@ -522,7 +522,7 @@ def request_of(
 def costs_of(source: Source | None, asked: CostSource) -> CostSource:
     """Return where the costs of a question come from, that was asked by `body_of` of this source.
 
-    A trace goes round the JSON command: it may be a hundred times longer than any request.
+    A trace goes round the JSON parser: it may be a hundred times longer than any request.
     """
     from app.questions.question import Measurement
 

@@ -46,8 +46,8 @@ def parse(argv: Sequence[str] | None) -> Arguments:
 
 
 def own_words(words: Sequence[str]) -> list[str]:
-    """Return the words that are Sluice's own, without those of a user's program behind --."""
-    return _parted(list(words))[0]
+    """Return the words among which options are: those behind -- are names, or of a program."""
+    return list(words[: words.index("--")] if "--" in words else words)
 
 
 def _parted(words: list[str]) -> tuple[list[str], list[str]]:

@@ -9,15 +9,14 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from click.shell_completion import shell_complete
-
-from app.console.arguments import COMPLETE, PROGRAM, grammar, own_words, parse
+from app.console.arguments import COMPLETE, own_words, parse
+from app.console.completion import complete
 from app.console.rows_advice import advise
 from app.errors import INTERNAL, KINDS, exit_code
 from app.registry import VERBS
-from app.ui.grammar import CONTEXT, Arguments
+from app.ui.grammar import Arguments
 from app.ui.terminal import Output, leave_reader
 from domain.errors import SluiceError
 
@@ -30,10 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code, out of the table in app/errors.py."""
     _open_closed_streams()
     if asked := os.environ.get(COMPLETE):  # by the script of a shell, at each TAB
-        return shell_complete(grammar(), dict(CONTEXT), PROGRAM, COMPLETE, asked)
+        return _guarded(lambda: complete(asked), Output.standard(wants_json=False))
     words = sys.argv[1:] if argv is None else list(argv)
     output = Output.standard(wants_json="--json" in own_words(words))
-    return _guarded(words, output)
+    return _guarded(lambda: _advised(_parsed(words), output), output)
 
 
 def _open_closed_streams() -> None:
@@ -43,9 +42,9 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
-def _guarded(words: Sequence[str], output: Output) -> int:
+def _guarded(run: Callable[[], int], output: Output) -> int:
     try:
-        return _advised(_parsed(words), output)
+        return run()
     except SluiceError as error:
         output.error(error)
         return exit_code(error)

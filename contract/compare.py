@@ -158,6 +158,3 @@ class VerifiedCompareOut(CompareOut):
 
 # A field that is only there where it is set: bodies of others stay as they were.
 AnyCompareOut: TypeAlias = VerifiedCompareOut | CompareOut
-
-
-# --- GET /optimizations/{id}/explanation ----------------------------------------------------------

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import click
-from click.shell_completion import get_completion_class
 
 from app.console.service_arguments import SERVED
 from app.registry import (
@@ -47,8 +46,8 @@ def parse(argv: Sequence[str] | None) -> Arguments:
 
 
 def own_words(words: Sequence[str]) -> list[str]:
-    """Return the words that are Sluice's own, without those of a user's program behind --."""
-    return _parted(list(words))[0]
+    """Return the words among which options are: those behind -- are names, or of a program."""
+    return list(words[: words.index("--")] if "--" in words else words)
 
 
 def _parted(words: list[str]) -> tuple[list[str], list[str]]:
@@ -108,13 +107,6 @@ def _of_verb(verb: Verb) -> click.Command:
     command = Command(verb.name, summary=verb.summary, example=verb.example)
     module.add_arguments(command)
     return command
-
-
-def completion_script(shell: str) -> str:
-    """Return the script by which bash, zsh or fish completes the words of this grammar."""
-    kind = get_completion_class(shell)
-    assert kind is not None, shell
-    return kind(grammar(), {}, PROGRAM, COMPLETE).source().rstrip("\n")
 
 
 def _show_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:

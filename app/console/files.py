@@ -19,7 +19,6 @@ from app.operations.fits import TIMELINE_FIELD, answer_schedules
 from app.settings import Settings
 from app.text.gzipped import MAGIC, expand
 from app.text.units import printable, quoted
-from app.ui.grammar import Arguments
 from contract.limits import MAX_TEST_LENGTH, PROFILE_NAME_RULE
 from domain.conditions import named_test
 from domain.errors import (
@@ -466,18 +465,6 @@ def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     return {**body, **given}
 
 
-def said_of_overlap(arguments: Arguments) -> dict[str, Any]:
-    """Return what a command says of the overlap of a file's stages, as `fit_options` have it."""
-    words = {name: getattr(arguments, name, None) for name in ("several_at_once", "stages_overlap")}
-    return {name: None if word is None else word == "yes" for name, word in words.items()}
-
-
-def said_of_rows(arguments: Arguments) -> dict[str, Any]:
-    """Return which test, run and condition of a file a command means, as `fit_options` have it."""
-    where = ",".join("=".join(one) for one in getattr(arguments, "where", None) or ())
-    return {"test": arguments.test, "run": arguments.run, "where": where or None}
-
-
 def test_in_names(names: Sequence[str]) -> str | None:
     """Return the test that these files are called after, or that of each in their order; None for
     none.
@@ -491,8 +478,10 @@ def test_in_names(names: Sequence[str]) -> str | None:
 
 
 def json_body(name: str, settings: Settings, *, field: str) -> dict[str, Any]:
-    """Return a document of a file, in JSON. Raises InvalidInput."""
+    """Return a document of a file, in JSON. Raises NotFound and InvalidInput."""
     source = read_source(name, settings)
+    if isinstance(source, ProfileSource):  # a name that is no file
+        raise NotFound(f"there is no file {quoted(name)}", field=field)
     if not isinstance(source, RequestSource):
         raise InvalidInput("expected a document in JSON", field=field)
     return source.body
@@ -533,7 +522,7 @@ def request_of(
 def costs_of(source: Source | None, asked: CostSource) -> CostSource:
     """Return where the costs of a question come from, that was asked by `body_of` of this source.
 
-    A trace goes round the JSON command: it may be a hundred times longer than any request.
+    A trace goes round the JSON parser: it may be a hundred times longer than any request.
     """
     from app.questions.question import Measurement
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 Parts = Iterator[Part]
 
 
-# --- pipelines -----------------------------------------------------------------------------------
-
-
 def stages_table(pipeline: PipelineOut) -> Grid:
     """Return the stages of a pipeline; a stage with several ranges takes a row for each."""
     return _costs_table(pipeline.stages, heading="stage")
@@ -51,6 +48,3 @@ def _costs_table(stages: Sequence[StageOut], *, heading: str) -> Grid:
                 row.append(format_bytes(end) if end else "any" if place == 0 else "larger")
             rows.append(tuple(row))
     return Grid(tuple(columns), tuple(rows))
-
-
-# --- small things ---------------------------------------------------------------------------------

@@ -18,25 +18,24 @@ if TYPE_CHECKING:
     from contract.declare import Output as Document
     from models.session import Store
 
-LISTED, MAX_LISTED = 20, 1000
+MAX_LISTED = 1000
 
 
 @contextmanager
 def owned_store(arguments: Arguments) -> Iterator[Store]:
-    """Return what is stored of the owner who is named; who names none is `local`."""
+    """Return what is stored of the owner who is named."""
     from app.questions.keys import check_owner
 
-    owner = check_owner(getattr(arguments, "owner", "local"))
+    owner = check_owner(arguments.owner)
     with opened_store(Settings.from_environment()) as store:
         yield store.of(owner)
 
 
 def limit_of(arguments: Arguments) -> int:
     """Return how many are listed. Raises InvalidInput unless it is 1 to 1000."""
-    limit = getattr(arguments, "limit", LISTED)
-    if not 1 <= limit <= MAX_LISTED:
+    if not 1 <= arguments.limit <= MAX_LISTED:
         raise InvalidInput(f"expected 1 <= limit <= {MAX_LISTED}", field="limit")
-    return int(limit)
+    return int(arguments.limit)
 
 
 def emit(found: Document, output: Output, parts: Iterable[Part]) -> None:

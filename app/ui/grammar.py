@@ -10,19 +10,23 @@ command when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from app.text.choices import expected_one_of, meant
 from domain.errors import InvalidInput
 
 CONTEXT: Mapping[str, Any] = MappingProxyType({"help_option_names": ["-h", "--help"]})
-FILES = frozenset({"FILE", "OUT", "SOURCE", "LAYER", "BASELINE", "TABLE", "FOLDER", "DIR"})
+_TYPED = ParameterSource.COMMANDLINE
+FILES = frozenset(
+    {"FILE", "OUT", "SOURCE", "A", "B", "LAYER", "BASELINE", "TABLE", "FOLDER", "DIR"}
+)
 
 
 class Arguments(SimpleNamespace):
@@ -58,10 +62,22 @@ class _Value(click.ParamType[Any]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the choices that begin so, or have the shell offer files."""
-        if self.takes_files:
-            return [CompletionItem(incomplete, type="file")]
-        return [CompletionItem(one) for one in self.choices if one.startswith(incomplete)]
+        """Return the words that begin so, and have the shell offer files where it takes them."""
+        words = [*self.choices, *(_behind(ctx) if isinstance(param, click.Argument) else ())]
+        return [
+            *([CompletionItem(incomplete, type="file")] if self.takes_files else ()),
+            *(CompletionItem(one) for one in words if one.startswith(incomplete)),
+        ]
+
+
+def _behind(ctx: click.Context) -> list[str]:
+    """Return the words that make another command of this one, as `count` behind `layer`."""
+    above = ctx.parent
+    is_begun = any(ctx.get_parameter_source(name) is _TYPED for name in ctx.params)
+    if above is None or not isinstance(above.command, Group) or is_begun:
+        return []
+    first = f"{ctx.command.name} "
+    return [name.removeprefix(first) for name in above.command.entries if name.startswith(first)]
 
 
 def as_typed(text: str) -> str:
@@ -145,13 +161,14 @@ class Command(click.Command):
         """
         if takes_several:
             self._several.update(names)
+        shown = metavar or (f"[{'|'.join(choices)}]" if choices else "TEXT")
         self._add(
             click.Option(
                 [*names, name or _name(names[0])],
                 type=_Value(read, choices, metavar),
                 required=is_required,
                 multiple=is_repeated or takes_several,
-                metavar=metavar or (f"[{'|'.join(choices)}]" if choices else "TEXT"),
+                metavar=f"{shown}..." if takes_several else shown,
                 help=help,
             ),
             _Taken(rest, is_list=is_repeated or takes_several),
@@ -170,12 +187,6 @@ class Command(click.Command):
         self.params.append(parameter)
         self._taken[parameter.name] = taken
 
-    def option_names(self) -> list[str]:
-        """Return all names of all options."""
-        return [
-            name for each in self.params if isinstance(each, click.Option) for name in each.opts
-        ]
-
     def _arguments(self, **found: Any) -> Arguments:
         values = {name: self._taken[name].value(value) for name, value in found.items()}
         above = click.get_current_context().parent
@@ -189,30 +200,72 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; one option with several values is as many options with one."""
+        words, refusal = self._apart(ctx, args)
+        if refusal is not None and not ctx.resilient_parsing:
+            raise refusal
         try:
-            return super().parse_args(ctx, list(self._apart(args)))
-        except click.UsageError as refusal:
-            refusal.ctx = refusal.ctx or ctx  # its own parser does not know it
+            return super().parse_args(ctx, words)
+        except click.UsageError as refused:
+            refused.ctx = refused.ctx or ctx  # its own parser does not know it
             raise
 
-    def _apart(self, words: Sequence[str]) -> Iterator[str]:
-        option, is_first = "", True
-        for place, word in enumerate(words):
+    def _apart(
+        self, ctx: click.Context, args: Sequence[str]
+    ) -> tuple[list[str], click.UsageError | None]:
+        """Return the words with one value an option, and what is wrong with the first option at
+        fault. Who asks for help gets it whatever else is said.
+        """
+        options, words = _options(self, ctx), list[str]()
+        refusal: click.UsageError | None = None
+        several, left = "", iter(args)
+        for word in left:
             if word == "--":
-                yield from words[place:]
-                return
-            if word.startswith("-") and word != "-":
-                option, is_first = word if word in self._several else "", True
-            elif option:
-                if not is_first:
-                    yield option
-                is_first = False
-            yield word
+                return [*words, word, *left], refusal
+            if not _is_option(word):
+                words += [several, word] if several else [word]
+                continue
+            if word in ctx.help_option_names:
+                return [word], None
+            words.append(word)
+            name, equals, _ = word.partition("=")
+            option, several = options.get(name), ""
+            if option is None:
+                refusal = refusal or click.NoSuchOption(name, ctx=ctx)
+            elif not (option.is_flag or equals):
+                several = name if name in self._several else ""
+                value = next(left, None)
+                words += [] if value is None else [value]
+                refusal = refusal or _no_value(name, value, options, ctx)
+        return words, refusal
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the example, whose line is never broken."""
         formatter.write_paragraph()
         formatter.write(f"example: {ctx.command_path} {self.example}".rstrip() + "\n")
+
+
+def _options(command: click.Command, ctx: click.Context) -> dict[str, click.Option]:
+    """Return the options of a command by each of their names, that of help among them."""
+    found = (each for each in command.get_params(ctx) if isinstance(each, click.Option))
+    return {name: each for each in found for name in each.opts}
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _no_value(
+    name: str, value: str | None, known: Container[str], ctx: click.Context
+) -> click.UsageError | None:
+    """Return a refusal where the word behind an option is another option; what is meant as a value
+    can be said in one word.
+    """
+    if value is None:
+        return None  # click says so
+    if value not in known and (not value.startswith("--") or " " in value):
+        return None
+    means = f"option '{name}' requires an argument, and {value} looks like an option"
+    return click.UsageError(f"{means}: {name}={value} has it as one", ctx)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +330,9 @@ class Group(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words of the group itself, and put in the command that is meant by none."""
         says_none = not args or (
-            args[0].startswith("-") and args[0] not in CONTEXT["help_option_names"]
+            _is_option(args[0]) and args[0] not in ("--", *ctx.help_option_names)
         )
-        if self.default and says_none and not ctx.resilient_parsing:
+        if self.default and says_none and (args or not ctx.resilient_parsing):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
@@ -315,7 +368,10 @@ class Group(click.Group):
             formatter.write(self._closing)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands that begin so, and options, without making a command."""
+        """Return the commands that begin so, and options, those of the command that is meant where
+        none is named; no other command is made.
+        """
+        own = self.get_command(ctx, self.default) or self
         firsts = {name.split()[0]: one.summary for name, one in reversed(self.entries.items())}
         return [
             *(
@@ -323,7 +379,7 @@ class Group(click.Group):
                 for name in dict.fromkeys(each.split()[0] for each in self.entries)
                 if name.startswith(incomplete)
             ),
-            *click.Command.shell_complete(self, ctx, incomplete),
+            *click.Command.shell_complete(own, ctx, incomplete),
         ]
 
 
@@ -348,8 +404,8 @@ def _sentence(refusal: click.UsageError) -> str:
 
 def _said(refusal: click.UsageError) -> str:
     if isinstance(refusal, click.NoSuchOption):
-        command = None if refusal.ctx is None else refusal.ctx.command
-        known = command.option_names() if isinstance(command, Command) else ["--help"]
+        ctx = refusal.ctx
+        known = [] if ctx is None else list(_options(ctx.command, ctx))
         return f"unknown: {refusal.option_name}{meant(refusal.option_name, known)}"
     if isinstance(refusal, click.MissingParameter) and refusal.param is not None:
         return f"missing: {_named(refusal.param)}"

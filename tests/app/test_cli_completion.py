@@ -114,9 +114,12 @@ def offered(*words: str) -> list[str]:
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_every_option_of_a_command_is_completed(words: tuple[str, ...]) -> None:
-    """All of its long options, and those of help."""
+    """All of its long options, or of the verb that is meant, and those of help."""
     typed = " ".join(words).split()
-    options = {name for name in option_names(COMMANDS[words]) if name.startswith("--")}
+    made = COMMANDS[words]
+    if isinstance(made, Group) and made.default:
+        made = COMMANDS[(*words, made.default)]
+    options = {name for name in option_names(made) if name.startswith("--")}
     assert set(offered(*typed, "--")) == options | {"--help"}
 
 
@@ -130,6 +133,16 @@ def test_every_command_is_completed() -> None:
             assert offered(*words, "") == list(below), words
     assert offered("opt") == ["optimize"]
     assert offered("model", "layer", "count", "--mp") == ["--mpicc"]
+    assert offered("model", "layer", "") == ["FILE", "count", "check"]
+    assert offered("model", "layer", "--bytes", "4", "--json", "ch") == ["FILE"]
+
+
+def test_a_default_verb_is_completed_by_the_word_above_it() -> None:
+    """Its options, and what they take."""
+    assert offered("jobs", "--st") == ["--state"]
+    assert offered("jobs", "--state", "r") == ["running"]
+    assert offered("jobs", "") == ["list", "show"]
+    assert "--owner" in offered("answers", "-")
 
 
 def test_values_and_files() -> None:
@@ -143,6 +156,62 @@ def test_values_and_files() -> None:
     assert offered("fit", "") == offered("fit", "x", "--plot", "") == ["FILE"]
 
 
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {COMPLETE: "garbage"},
+        {COMPLETE: "ksh_complete"},
+        {COMPLETE: "bash"},
+        {COMPLETE: "bash_complete"},
+        {COMPLETE: "zsh_complete", "COMP_WORDS": "sluice ", "COMP_CWORD": "x"},
+        {COMPLETE: "bash_complete", "COMP_WORDS": "sluice ", "COMP_CWORD": "-1"},
+        {COMPLETE: "fish_complete", "COMP_WORDS": "sluice "},
+    ],
+)
+def test_what_no_shell_asks_is_refused(
+    environment: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In one line: a variable that stands in an environment must not make a command say nothing."""
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["optimize", "x"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("sluice: error: ")
+    assert said.err.count("\n") == 1
+
+
+def together(name: str, option: str, value: str) -> list[str]:
+    """An option and its value behind `=`, which bash takes for three words."""
+    return [option, "=", value] if name == "bash" else [f"{option}={value}"]
+
+
+def test_an_offer_has_no_comma_in_fish(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its script would cut what the option means there."""
+    monkeypatch.setenv(COMPLETE, "fish_complete")
+    monkeypatch.setenv("COMP_WORDS", "sluice jobs list --st")
+    monkeypatch.setenv("COMP_CWORD", "--st")
+    assert main([]) == 0
+    assert capsys.readouterr().out.rstrip() == (
+        "plain,--state\tqueued; running; done; failed or cancelled ones alone"
+    )
+
+
+def test_a_word_that_is_no_text(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """As a name of a file may be: it goes back to the shell as it came."""
+    monkeypatch.setenv(COMPLETE, "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "sluice fit \udcff")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert main([]) == 0
+    assert capfdbinary.readouterr().out.startswith(b"file,\xff")
+
+
 @pytest.mark.parametrize("name", SHELLS)
 def test_a_shell_offers_them(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the script that the command prints."""
@@ -153,6 +222,8 @@ def test_a_shell_offers_them(name: str, tmp_path: Path, capsys: pytest.CaptureFi
         "option": ["optimize", "--strat"],
         "strategy": ["optimize", "pipeline.json", "--strategy", "exa"],
         "number": ["optimize", "--time-limit", ""],
+        "together": ["optimize", *together(name, "--strategy", "exa")],
+        "quoted": ["optimize", "'$(>ran)'", "--strat"],
     }
     found = offers(name, script_of(name, capsys), tmp_path, asked)
     assert found == {
@@ -161,7 +232,10 @@ def test_a_shell_offers_them(name: str, tmp_path: Path, capsys: pytest.CaptureFi
         "option": ["--strategy"],
         "strategy": ["exact"],
         "number": [],
+        "together": ["exact" if name == "bash" else "--strategy=exact"],
+        "quoted": ["--strategy"],
     }
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh"])

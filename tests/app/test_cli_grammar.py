@@ -72,6 +72,8 @@ def test_help_ends_with_an_example(command: str, capsys: pytest.CaptureFixture[s
         ("profiles lst", "list"),
         ("optimize x --bytes 4 --strategi exact", "--strategy"),
         ("profiles delete x --yess", "--yes"),
+        ("--versio", "--version"),
+        ("model --hepl", "--help"),
         ("export gms --target ucs", "ucx"),
         ("apply mpch gms --check", "mpich"),
     ],
@@ -89,6 +91,22 @@ def test_nothing_near_is_not_guessed(capsys: pytest.CaptureFixture[str]) -> None
     said = refusal(capsys, "optimize", "x", "--strategy", "9")
     assert "did you mean" not in said
     assert "expected one of auto, exact" in said
+
+
+def test_what_stands_behind_two_hyphens_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """But the name of a source, which may look like one; who is refused is told so in words."""
+    assert main(["simulate", "--bytes", "4", "--", "--json"]) == 4
+    assert capsys.readouterr().err == "sluice: error: source: there is no file '--json'\n"
+
+
+def test_no_option_takes_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of its name would be written, and the option passed over."""
+    monkeypatch.chdir(tmp_path)
+    said = refusal(capsys, "table", "gms", "--to", "1KiB", "--output", "--accept-missed")
+    assert "option '--output' requires an argument" in said
+    assert not list(tmp_path.glob("--*"))
 
 
 def test_profiles_alone_lists_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,16 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
+@pytest.mark.parametrize(
+    "words", [("check", "missing"), ("cmam-finite", "--bytes", "64", "--between", "missing")]
+)
+def test_a_file_that_is_not_there(words: tuple[str, ...], printed: Any) -> None:
+    """It is said, also where its name could be a profile's."""
+    code, _, said = printed(*words)
+    assert code == 4
+    assert "there is no file 'missing'" in said
+
+
 def test_a_report(printed: Any, tmp_path: Path) -> None:
     """With the work, the savings, other packets and the stages; no database is touched."""
     code, reported, _ = printed(

@@ -80,6 +80,23 @@ def test_an_option_of_several_values(words: str, sizes: list[int], rest: list[st
             "(see cut --help)",
         ),
         ("x --robust=1", "option '--robust' does not take a value (see cut --help)"),
+        (
+            "x --where --json",
+            "option '--where' requires an argument, and --json looks like an option: "
+            "--where=--json has it as one (see cut --help)",
+        ),
+        (
+            "x --sizes --zz",
+            "option '--sizes' requires an argument, and --zz looks like an option: "
+            "--sizes=--zz has it as one (see cut --help)",
+        ),
+        (
+            "x --where -- y",
+            "option '--where' requires an argument, and -- looks like an option: "
+            "--where=-- has it as one (see cut --help)",
+        ),
+        ("x -bytes 4", "unknown: -bytes; did you mean --bytes? (see cut --help)"),
+        ("-.5", "unknown: -.5 (see cut --help)"),
     ],
 )
 def test_what_is_not_taken(words: str, said: str) -> None:
@@ -87,6 +104,29 @@ def test_what_is_not_taken(words: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         command().parsed(words.split())
     assert refused.value.detail == said
+
+
+def test_a_value_may_begin_as_an_option_does() -> None:
+    """Where it is none, or is said in one word."""
+    words = ["x", "--where", "-5", "--where=--json", "--where", "- a", "--where", "-- b", "--json"]
+    found = command().parsed(words)
+    assert (found.where, found.json) == (["-5", "--json", "- a", "-- b"], True)
+
+
+@pytest.mark.parametrize("words", ["-h --zz", "--zz --help", "x --bytes 4 -h", "--sizes 4 -h"])
+def test_who_asks_for_help_gets_it(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever else is typed."""
+    with pytest.raises(SystemExit) as end:
+        command().parsed(words.split())
+    assert end.value.code == 0
+    assert "SOURCE" in capsys.readouterr().out
+
+
+def test_help_says_that_an_option_takes_several(capsys: pytest.CaptureFixture[str]) -> None:
+    """By dots, as of arguments."""
+    with pytest.raises(SystemExit):
+        command().parsed(["-h"])
+    assert "-s, --sizes TEXT..." in capsys.readouterr().out
 
 
 def test_a_reader_says_what_it_expects() -> None:
@@ -182,5 +222,6 @@ def test_a_command_of_verbs() -> None:
         assert (found.command, found.verb, found.limit) == ("things", "list", None)
     assert parsed(made, "things", ["--limit", "4"]).limit == "4"
     assert parsed(made, "things", ["show"]).verb == "show"
+    assert parsed(made, "things", ["--", "show"]).verb == "show"
     with pytest.raises(InvalidInput, match="argument VERB: expected one of list, show"):
         parsed(made, "things", ["hide"])

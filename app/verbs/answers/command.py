@@ -65,9 +65,7 @@ def _wanted(arguments: Arguments) -> AnswerFilter:
     from app.questions.answers import AnswerFilter
     from domain.profile import ProfileReference
 
-    name = getattr(arguments, "profile", None)
-    message_bytes = getattr(arguments, "bytes", None)
-    if name is None:
-        return AnswerFilter(message_bytes=message_bytes)
-    profile = ProfileReference.parse(name)
-    return AnswerFilter(profile.name, profile.revision, message_bytes)
+    if arguments.profile is None:
+        return AnswerFilter(message_bytes=arguments.bytes)
+    profile = ProfileReference.parse(arguments.profile)
+    return AnswerFilter(profile.name, profile.revision, arguments.bytes)

@@ -26,7 +26,7 @@ _NOUN, _UCX = "the setting", "UCX"
 
 def add_arguments(command: Command) -> None:
     """Add the words of an export that it takes, and those of a terminal alone."""
-    from app.console.argument_parts import add_mpi, names
+    from app.console.argument_parts import add_mpi, add_seed, names
     from app.text.units import parse_sizes, parse_whole
     from domain.units import parse_number
 
@@ -67,7 +67,7 @@ def add_arguments(command: Command) -> None:
         metavar="SECONDS",
         help="of each of two trials (300)",
     )
-    command.option("--seed", read=parse_whole, rest=0, metavar="NUMBER", help="of the random order")
+    add_seed(command)
     command.option(
         "--output", metavar="FILE", help="for what is kept (sluice-TARGET, as its suffix is)"
     )

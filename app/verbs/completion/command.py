@@ -19,7 +19,7 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Print the script of a shell."""
-    from app.console.arguments import completion_script
+    from app.console.completion import print_script
 
-    output.out.write_line(completion_script(arguments.shell))
+    print_script(arguments.shell)
     return 0

@@ -44,8 +44,8 @@ def run(arguments: Arguments, output: Output) -> int:
             shown = job_out(shown_job(store, arguments.id))
             emit(shown, output, parts(shown))
             return 0
-        state = getattr(arguments, "state", None)
-        found = list_jobs(store, state and JobState(state), limit=limit_of(arguments))
+        state = None if arguments.state is None else JobState(arguments.state)
+        found = list_jobs(store, state, limit=limit_of(arguments))
     listed = JobsOut(tuple(map(job_out, found)))
     emit(listed, output, listing(listed))
     return 0

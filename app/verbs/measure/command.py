@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def add_arguments(command: Command) -> None:
     """Add what is measured, and how."""
-    from app.console.argument_parts import add_mpi, cpus
+    from app.console.argument_parts import add_mpi, add_seed, cpus
     from app.text.units import parse_sizes, parse_whole
     from domain.units import parse_number, parse_share
 
@@ -73,7 +73,7 @@ def add_arguments(command: Command) -> None:
     command.option(
         "--time-limit", read=parse_number, rest=20.0, metavar="SECONDS", help="default 20"
     )
-    command.option("--seed", read=parse_whole, rest=0, metavar="NUMBER", help="of the random order")
+    add_seed(command)
     command.option("--output", metavar="FILE", help="for the measurements (NAME-stage.csv)")
     command.option("--save-as", metavar="PROFILE", help="store measurements, fit and stages")
     command.option("--plot", metavar="OUT", help="draw the fit into this SVG file")

@@ -72,7 +72,7 @@ def run(arguments: Arguments, output: Output) -> int:
     if arguments.verb == "delete" and not arguments.yes:
         _ask_to_delete(arguments.profile)
     with opened_store(settings) as store:
-        _VERBS[arguments.verb or "list"](store, arguments, output)
+        _VERBS[arguments.verb](store, arguments, output)
     return 0
 
 

@@ -280,8 +280,8 @@ def test_the_page_has_the_service_s_figures(client: httpx.Client) -> None:
 def test_the_page_says_no_figures_where_nothing_was_priced() -> None:
     """Time ended before the first price: no latency of 0 µs, nothing saved, no empty table."""
     asked = parse_json(ThresholdsIn, dump_json({"pipeline": MYRINET, "message_bytes": [8192]}))
-    pipeline = asked_pipeline(asked.pipeline)
-    question = grid_question(asked, pipeline, None, max_pulses=1000)
+    assert asked.pipeline is not None
+    question = grid_question(asked, asked_pipeline(asked.pipeline), None, max_pulses=1000)
     nothing = price_thresholds(replace(question, time_limit_s=0.0))
     view = views._view(asked, dump_json(priced(nothing)), {"at": ""})
     assert view["title"] == "no threshold was priced in time"

@@ -95,7 +95,7 @@ def _tables(
     """Return the messages where there are several, and the choices of the first one, each with a
     link to its pulses.
     """
-    several = [show.messages(found)] if len(found.messages) > 1 else []
+    several: list[Part] = [show.messages(found)] if len(found.messages) > 1 else []
     if not places:
         return several
     fastest = places[:MAX_ROWS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from app.text.notices import capitalised
 from app.text.units import format_time, printable
@@ -37,9 +37,14 @@ def verified_sizes(found: VerificationOut) -> Grid:
         )
         for size in found.sizes
     )
-    stages = printable(", ".join(found.stages))
-    caption = f"Transfers of {format_bytes(found.message_bytes)} through {stages}"
-    return Grid(tuple(map(Column, names)), rows, caption)
+    words = transfers_words(found.message_bytes, found.stages)
+    return Grid(tuple(map(Column, names)), rows, printable(words))
+
+
+def transfers_words(message_bytes: int, stages: Sequence[str]) -> str:
+    """Return what was transferred, and through which stages where they were named."""
+    through = f" through {', '.join(stages)}" if stages else ""
+    return f"Transfers of {format_bytes(message_bytes)}{through}"
 
 
 def _ratio(ratio: float) -> Cell:

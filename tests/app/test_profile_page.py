@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import httpx
+import pytest
 
 from app.schemas.base import dump_json, read_output
 from app.verbs.profiles import show
@@ -37,3 +41,26 @@ def test_what_is_seen_from_outside_has_tables_and_exports(client: httpx.Client) 
     started = client.post("/ui/profiles/outside/tables", data=asked)
     assert started.status_code == 303
     assert client.get(started.headers["location"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "query", "words"),
+    [
+        ("c-header", "objective=least", "objective: expected one of"),
+        ("c-header", "min_message=a", "Min message: expected a size"),
+        ("c-header", "option.colour=red", "c-header has no option 'colour'."),
+        ("c-header", "option.prefix=X", ""),
+        ("nccl-buffsize", "objective=least", ""),
+    ],
+)
+def test_a_refused_export_says_why_where_its_form_has_no_such_field(
+    client: httpx.Client, target: str, query: str, words: str
+) -> None:
+    """In a notice; what a field has stands at the field alone."""
+    page = client.get(f"/ui/profiles/trapeze/exports/{target}?{query}")
+    assert page.status_code == 422
+    text = unescape(page.text)
+    found = re.search(r'<div class="notice bad" role="alert"><p>(.*?)</p>', text)
+    assert (found[1] if found else "").startswith(words)
+    assert bool(found) == bool(words)
+    assert ('class="mistake"' in text) != bool(words)

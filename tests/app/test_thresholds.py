@@ -7,17 +7,23 @@ import html
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from analysis.thresholds import price_thresholds
 from app.cli import main
 from app.console import running
-from app.schemas.base import read_output
+from app.schemas.base import dump_json, parse_json, read_output
+from app.schemas.stages import asked_pipeline
+from app.verbs.thresholds.answer import priced
+from app.verbs.thresholds.page import views
+from app.verbs.thresholds.request import grid_question
 from contract.limits import MAX_MESSAGE_BYTES
-from contract.thresholds import ThresholdsOut
+from contract.thresholds import ThresholdsIn, ThresholdsOut
 from tests.app.serving import MYRINET
 from tests.support.in_process_engine import InProcessEngine
 
@@ -269,6 +275,19 @@ def test_the_page_has_the_service_s_figures(client: httpx.Client) -> None:
     assert "512, 860, 1525, 2595, 2700" in other
     assert f"sluice model thresholds trapeze --bytes 8KiB --stages {query['stages']}" in other
     assert page(client, **query, at="99").count("Pulses with 64 B / 32 B") == 1
+
+
+def test_the_page_says_no_figures_where_nothing_was_priced() -> None:
+    """Time ended before the first price: no latency of 0 µs, nothing saved, no empty table."""
+    asked = parse_json(ThresholdsIn, dump_json({"pipeline": MYRINET, "message_bytes": [8192]}))
+    assert asked.pipeline is not None
+    question = grid_question(asked, asked_pipeline(asked.pipeline), None, max_pulses=1000)
+    nothing = price_thresholds(replace(question, time_limit_s=0.0))
+    view = views._view(asked, dump_json(priced(nothing)), {"at": ""})
+    assert view["title"] == "no threshold was priced in time"
+    assert "not known, at least" in view["parts"]
+    assert "saved" not in view["parts"]
+    assert (view["tables"], view["curves"], view["pulses"]) == ("", "", None)
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,28 @@ def test_what_cannot_be_fitted_again_is_marked(
     assert words in sent.text
 
 
+def test_a_form_that_is_refused_keeps_what_was_chosen(live: Live, local: str) -> None:
+    """All of it, not how the fit was made: what is right is not chosen again."""
+    sent = post(
+        live,
+        f"{local}/again",
+        ("method", "ordinary"),
+        ("shape", "line"),
+        ("max_ranges", "none"),
+        ("stages_overlap", "false"),
+        *[("join", one) for one in ("overlap", "own", "own", "sequence")],
+        ("excluded", "64|1.5|copy_in"),
+        ("excluded", "no sample"),
+        ("message", "1 MiB"),
+    )
+    assert sent.status_code == 422
+    assert 'name="max_ranges" inputmode="numeric" value="none"' in sent.text
+    chosen = re.findall(r'<option value="(\w*)" selected', sent.text)
+    assert chosen == ["ordinary", "line", "false", "", "overlap", "own", "own", "sequence"]
+    assert re.findall(r'name="excluded" value="([^"]+)" checked', sent.text) == ["64|1.5|copy_in"]
+    assert sent.text.count('value="1 MiB"') == 2
+
+
 def test_a_fit_is_made_in_another_way(live: Live, local: str) -> None:
     """Steps that form one stage, another method and fewer ranges; the page says what changed."""
     joins = [("join", "overlap"), *[("join", "own")] * 3]

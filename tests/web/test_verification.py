@@ -14,6 +14,7 @@ from app.cli import main
 from app.console.arguments import parse
 from domain.pipeline import pipeline_of_lines
 from tests.app.serving import MYRINET, Live
+from tests.app.test_own_transfers import ALIKE
 from tests.support.transfers import transfers_of
 from tests.web.test_compose_page import COPY, WIRE
 from tests.web.test_fits import FORM
@@ -106,6 +107,17 @@ def test_transfers_that_ran_elsewhere_are_said_to_be(live: Live, measured: str) 
     words = "measured by memcpy, tcp, and the transfers are of crc32, &lt;b&gt;"
     assert words in refused.text
     assert shown(live, measured) == page
+
+
+def test_transfers_that_name_no_stages_are_said_to_be_through_none(
+    live: Live, measured: str
+) -> None:
+    """Own transfers tell sizes and times alone: no empty list stands in the sentence."""
+    assert sent(live, measured, ALIKE).status_code == 303
+    page = shown(live, measured)
+    assert "Transfers of 64 MiB; measured are medians" in page
+    assert 'aria-label="Transfers of 64 MiB"' in page
+    assert "others ran" not in page
 
 
 def test_what_is_wrong_is_said_and_what_was_sent_stays(live: Live, measured: str) -> None:

@@ -60,6 +60,19 @@ class ExportForm:
         return {word.name: self.texts.get(word.name, "") for word in FORM.words}
 
     @property
+    def notice(self) -> str:
+        """What is wrong with none of the fields that are shown; "" where nothing is."""
+        shown = {f"{_OPTION}{option.name}" for option in self.target.options}
+        if self.has_sizes:
+            shown |= {word.name for word in FORM.words}
+        said = (
+            words if not name or name.startswith(_OPTION) else f"{name.replace('_', ' ')}: {words}"
+            for name, words in self.mistakes.items()
+            if name not in shown
+        )
+        return next(said, "")
+
+    @property
     def has_sizes(self) -> bool:
         """Whether sizes are chosen, and so a range and limits count."""
         return self.target.takes in (Takes.ONE_SIZE, Takes.SIZE_STEPS)

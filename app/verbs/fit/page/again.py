@@ -21,6 +21,7 @@ from models.records import FitRecord, FitRequest
 Kind = TypeVar("Kind", FitMethod, FitShape)
 
 OWN = "own"
+_TYPED = ("method", "shape", "max_ranges", "as_stage", "stages_overlap", "several_at_once")
 FIELDS = ("join", "max_ranges", "as_stage", "stages_overlap", "several_at_once")
 JOINS = (
     (OWN, "a stage of its own"),
@@ -72,6 +73,21 @@ class AgainForm:
     def has_groups(self) -> bool:
         """Whether steps form one stage."""
         return any(step.join not in ("", OWN) for step in self.steps)
+
+    def typed(self, pairs: Sequence[tuple[str, str]]) -> AgainForm:
+        """Return the form as it was sent, so that nothing is lost where a field is wrong."""
+        given = dict(pairs)
+        joins = iter([value for name, value in pairs if name == "join"])
+        steps = tuple(
+            replace(step, join=next(joins, step.join)) if step.join else step for step in self.steps
+        )
+        texts = {
+            name: value
+            for name, value in given.items()
+            if name in _TYPED and getattr(self, name) is not None
+        }
+        is_uncut = None if self.total_is_uncut is None else "total_is_uncut" in given
+        return replace(self, steps=steps, total_is_uncut=is_uncut, **texts)  # type: ignore[arg-type]
 
 
 def again_form(record: FitRecord) -> AgainForm:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from app.schemas.fits import stored_fit_out
 from app.text.notices import NoticeItem, notice_items
 from app.ui.fit_parts import logp_table, parameters_table, understood
 from app.ui.html import as_html
 from app.ui.parts import Facts, Part
-from app.verbs.fit.page.again import AgainForm, again_form
+from app.verbs.fit.page.again import AgainForm, again_form, sample_of
 from app.verbs.fit.page.charts import sample_value
 from contract.fit import FitOut
-from domain.errors import MeasurementMissing
+from domain.errors import InvalidInput, MeasurementMissing
 from domain.fit import ExcludedSample, TraceFit
 from domain.measurement import TraceKind
 from models.records import FitRecord
@@ -54,6 +55,20 @@ class FitView:
     digests: tuple[str, ...]
     missing: str
     wanted: str
+
+
+def view_as_typed(view: FitView, pairs: Sequence[tuple[str, str]]) -> FitView:
+    """Return the page with the form that fits once more as it was sent; samples that are none are
+    left out.
+    """
+    if view.again is None:
+        return view
+    samples = dict[str, ExcludedSample]()
+    for name, value in pairs:
+        if name == "excluded":
+            with suppress(InvalidInput):
+                samples[value] = sample_of(value)
+    return replace(view, again=view.again.typed(pairs), excluded=tuple(samples.items()))
 
 
 def fit_view(record: FitRecord) -> FitView:

@@ -27,7 +27,7 @@ from app.ui.panel.state import InputSource, InputState
 from app.verbs.fit.page.again import FIELDS, asked_again
 from app.verbs.fit.page.changes import FitChanges, fit_changes
 from app.verbs.fit.page.charts import chart_views, parameters_data, signature_views
-from app.verbs.fit.page.fit_view import fit_view
+from app.verbs.fit.page.fit_view import fit_view, view_as_typed
 from app.verbs.fit.page.refits import fit_again, fit_beside
 from app.web.fitted import fit_and_store, with_message
 from app.web.forms import FORM, read_form
@@ -64,8 +64,8 @@ async def fit(request: Request, query: Annotated[SentQuery, Query()]) -> Respons
 async def beside(
     request: Request,
     fit_id: str,
-    message: Annotated[str, Query(max_length=40)] = "",
-    current: Annotated[str, Query(max_length=40)] = "",
+    message: Annotated[Typed, Query()] = "",
+    current: Annotated[Typed, Query()] = "",
 ) -> Response:
     """Fit the measurements of a fit together with a further file: the body, or a pasted text."""
     record = await stored_fit(request, fit_id)
@@ -155,7 +155,7 @@ async def again(request: Request, fit_id: str) -> Response:
         address = await fit_again(request, record, asked_again(record, pairs))
     except SluiceError as refusal:
         place = refusal.field if refusal.field in FIELDS else "again"
-        return await _mistaken(request, fit_id, refusal, {place: ""}, **asked)
+        return await _mistaken(request, fit_id, refusal, {place: ""}, pairs, **asked)
     return moved(request, address + with_message(**asked, before=fit_id))
 
 
@@ -209,11 +209,13 @@ async def _page(
     refusal: SluiceError | None = None,
     status: int = 200,
     mistakes: Mapping[str, str] | None = None,
+    again: Sequence[tuple[str, str]] | None = None,
 ) -> Response:
     record = await stored_fit(request, fit_id)
+    view = await service_of(request).call(lambda: fit_view(record))
     values: dict[str, Any] = {
         "section": "Workbench",
-        "view": await service_of(request).call(lambda: fit_view(record)),
+        "view": view if again is None else view_as_typed(view, again),
         "changes": await _changes(request, record),
         "message": message[:40] or DEFAULT_MESSAGE,
         "current": current[:40],
@@ -237,11 +239,20 @@ async def _changes(request: Request, record: FitRecord) -> FitChanges | None:
 
 
 async def _mistaken(
-    request: Request, fit_id: str, refusal: SluiceError, typed: Mapping[str, str], **more: str
+    request: Request,
+    fit_id: str,
+    refusal: SluiceError,
+    typed: Mapping[str, str],
+    again: Sequence[tuple[str, str]] | None = None,
+    **more: str,
 ) -> Response:
-    """Show the page again, with what was typed and what is wrong with it."""
+    """Show the page once more, with what was typed and what is wrong with it; `again` is the form
+    that fits once more, as it was sent.
+    """
     status = kind_of(refusal.code).status
     if status >= 500:
         raise refusal
     mistakes = dict.fromkeys(typed, refusal.detail)
-    return await _page(request, fit_id, status=status, mistakes=mistakes, refusal=refusal, **more)
+    return await _page(
+        request, fit_id, status=status, mistakes=mistakes, refusal=refusal, again=again, **more
+    )

@@ -14,7 +14,7 @@ from app.text.numbers import format_count, format_figure, format_gap, format_per
 from app.text.units import format_time
 from app.ui.html import as_html
 from app.ui.parts import Column, Grid, Link, Part
-from app.ui.verification import verified_sizes
+from app.ui.verification import transfers_words, verified_sizes
 from app.verbs.profiles import show
 from app.verbs.profiles.page.revision_changes import changes_between
 from app.web.forms import format_timestamp
@@ -88,12 +88,12 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class VerificationView:
-    """A verification, and a table of its `sizes` as HTML; `also` are reasons beyond the one that
-    its notice names.
+    """A verification, what was transferred in words, and a table of its `sizes` as HTML; `also` are
+    reasons beyond the one that its notice names.
     """
 
     verdict: str
-    message: str
+    transfers: str
     stages: tuple[str, ...]
     sizes: str
     also: tuple[str, ...]
@@ -103,7 +103,7 @@ class VerificationView:
         offset = format_time(found.offset_us or 0.0)
         return cls(
             verdict=_VERDICTS[found.verdict].format(offset=offset),
-            message=format_bytes(found.message_bytes),
+            transfers=transfers_words(found.message_bytes, found.stages),
             stages=found.stages,
             sizes=as_html([verified_sizes(verification_out(found))]),
             also=tuple(reason.detail for reason in found.reasons[1:]),

@@ -49,10 +49,14 @@ def _view(asked: ThresholdsIn, document: bytes, texts: Mapping[str, str]) -> Map
     found = read_output(ThresholdsOut, document)
     message, places = found.messages[0], show.priced(found)
     shown = _shown(texts.get("at", ""), places, found)
-    best = "none was priced" if message.best_bytes is None else choice(message.best_bytes)
+    named = noun(found.rule)
+    if message.best_bytes is None:
+        title = f"no {named} was priced in time"
+    else:
+        title = f"{named} {choice(message.best_bytes)}"
     return {
-        "title": f"{noun(found.rule)} {best}",
-        "noun": noun(found.rule),
+        "title": title,
+        "noun": named,
         "parts": as_html([_figures(found), *noted(found.warnings)]),
         "tables": as_html(_tables(found, places, shown, texts)),
         "left_out": max(0, len(places) - MAX_ROWS),
@@ -63,14 +67,20 @@ def _view(asked: ThresholdsIn, document: bytes, texts: Mapping[str, str]) -> Map
 
 
 def _figures(found: ThresholdsOut) -> Facts:
-    """Return the figures of the first message."""
+    """Return the figures of the first message; of its best choice where one was priced."""
     message = found.messages[0]
-    latency, bound = format_proven(message.best_us or 0.0, message.lower_bound_us)
-    whole_us = message.store_and_forward_us
-    saved = 1.0 - (message.best_us or 0.0) / whole_us if whole_us else 0.0
+    whole = format_time(message.store_and_forward_us)
+    if message.best_us is None:
+        latency = f"not known, at least {format_time(message.lower_bound_us)} {OF_MODEL}"
+    else:
+        best, bound = format_proven(message.best_us, message.lower_bound_us)
+        latency = f"{best}, at least {bound} {OF_MODEL}"
+        if message.store_and_forward_us:
+            saved = 1.0 - message.best_us / message.store_and_forward_us
+            whole = f"{whole}, {format_percent(saved)} saved"
     pairs = [
-        ("latency", f"{latency}, at least {bound} {OF_MODEL}"),
-        ("store and forward", f"{format_time(whole_us)}, {format_percent(saved)} saved"),
+        ("latency", latency),
+        ("store and forward", whole),
         ("ideal cut-through", format_time(message.ideal_us)),
     ]
     if message.serial_us is not None:
@@ -85,7 +95,9 @@ def _tables(
     """Return the messages where there are several, and the choices of the first one, each with a
     link to its pulses.
     """
-    several = [show.messages(found)] if len(found.messages) > 1 else []
+    several: list[Part] = [show.messages(found)] if len(found.messages) > 1 else []
+    if not places:
+        return several
     fastest = places[:MAX_ROWS]
     return [*several, _linked(show.choices(found, fastest), sorted(fastest), shown, texts)]
 

@@ -6,10 +6,10 @@
 Source: `domain/table_columns.py` has the word that names the columns. The header line is the first
 one that has all of the named columns; what stands before it is passed over. Where all columns are
 named by their place, every line with numbers there is a row. Names may have blanks, where two or
-more are between columns. A unit is the word's, else a cell's, else that of the column's name; a
-time or a rate without any is asked back, for a wrong unit would be a wrong answer without a word.
-KB and the like are of 1024 bytes where the word or the name says KiB, or where times and rates of
-the table say it, and of 1000 elsewhere.
+more are between columns; bars around a row are none of its columns. A unit is the word's, else a
+cell's, else that of the column's name; a time or a rate without any is asked back, for a wrong unit
+would be a wrong answer without a word. KB and the like are of 1024 bytes where the word or the name
+says KiB, or where times and rates of the table say it, and of 1000 elsewhere.
 
 Other columns tell conditions apart, as `connections`, where each of their values was measured at
 most of the sizes from its smallest to its largest; one whose name has a unit of times or rates, as
@@ -197,7 +197,7 @@ class _Table:
             self._leave_out("with another number of columns than the header")
         elif len(fields) <= max(layout.places):
             self._leave_out("with fewer columns than were named")
-        elif not line.is_whole and fields[-1] in [fields[place] for place in layout.places]:
+        elif _may_be_cut(line) and fields[-1] in [fields[place] for place in layout.places]:
             self._leave_out("without an end of line: perhaps cut off")
         else:
             self._row(layout, fields)
@@ -306,6 +306,11 @@ class _Table:
                     samples.leave_out("of a rate that is not above 0 and finite")
 
 
+def _may_be_cut(line: Line) -> bool:
+    """Whether the end of the row may lack: a bar behind it is its end."""
+    return not (line.is_whole or (line.text.startswith("|") and line.text.endswith("|")))
+
+
 def _layout_by_places(line: Line, asked: Sequence[TableColumn]) -> Iterator[_Layout]:
     """Yield how a line is split where it has numbers at all of these places."""
     places = tuple(column.place or 0 for column in asked)
@@ -361,7 +366,10 @@ def _split(line: Line, separator: str) -> list[str]:
     if separator == _WIDE:
         words = _APART.split(line.text)
     else:
-        words = line.fields if separator == _NARROW else line.text.split(separator)
+        text = line.text
+        if separator == "|" and text.startswith("|"):  # bars around a row part nothing
+            text = text[1:].removesuffix("|").lstrip("# ")
+        words = line.fields if separator == _NARROW else text.split(separator)
     return [word.strip().strip('"').strip() for word in words]
 
 

@@ -370,6 +370,14 @@ class TestSockets:
             both = read(json.dumps(document).encode() + content_of("iperf3.json"))
             assert why in understood(both)["runs_left_out"]
 
+    @pytest.mark.parametrize("name", ["sum_bidir_reverse", "sum_sent_bidir_reverse"])
+    def test_both_directions_that_only_the_end_tells(self, name: str) -> None:
+        """As versions before 3.13 do, whose beginning does not have it."""
+        document = json.loads(content_of("iperf3.json"))
+        document["end"] = {"sum_sent": {}, name: {"bits_per_second": 1.0}}
+        with pytest.raises(UnreadableTrace, match="both directions"):
+            read(json.dumps(document).encode())
+
     def test_a_run_that_failed(self) -> None:
         with pytest.raises(UnreadableTrace, match="ended with an error"):
             read(b'{"start": {"tcp_mss_default": 1}, "intervals": [], "error": "refused"}')

@@ -118,6 +118,17 @@ class TestTables:
         assert pairs(messages(reading).latency) == [(64, 3.0), (4096, 5.0)]
         assert understood(reading)["rows_left_out"] == "1: 1 cut off or not a number"
 
+    @pytest.mark.parametrize("columns", ["size=#1,time=#3:us", "size=Size,time=Lat:us"])
+    def test_bars_around_rows_part_nothing(self, columns: str) -> None:
+        content = "| # Size | node | Lat |\n|--:|---|--:|\n| 64 | | 3 |\n| 4096 | b | 5 |"
+        assert latencies(content, columns) == [(64, 3.0), (4096, 5.0)]
+
+    def test_bars_between_columns_alone_part_empty_ones(self) -> None:
+        assert latencies("size|lat|note\n64|3|\n4096|5|x\n", "size=size,time=lat:us") == [
+            (64, 3.0),
+            (4096, 5.0),
+        ]
+
     def test_a_header_line_in_a_comment_after_others(self) -> None:
         content = "tool 1.0, run of today\n# Bytes, Lat_us\n64, 3\n# Bytes, Lat_us\n64, 3.1\n"
         assert latencies(content, "size=bytes,time=lat_us") == [(64, 3.0), (64, 3.1)]

@@ -61,6 +61,7 @@ _READ = re.compile(
     r"((?:MPI|[A-Z]CCL)(?:-[A-Z]{2,10})?(?: MANAGED)?) (?:Persistent )?(Latency|Bandwidth)"
     r"(?: Persistent)? Test"
 )
+_RUN = "run osu_latency and osu_bw, of two processes"
 _BOTH_WAYS = "both directions at once share the stages"
 _SEVERAL = "several pairs or threads at once share the stages"
 _ONE_SIDED = "the time of a one-sided operation is not that of a message on its way"
@@ -244,8 +245,8 @@ def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
         _read_bare(content, output, test.lower())
     if not output.latency and not output.interarrival:
         for name, why in output.others.items():
-            refuse(f"OSU {name} is not read: {why}")
-        refuse("no rows of sizes and times after the OSU header")
+            refuse(f"OSU {name} is not read: {why}; {_RUN}")
+        refuse(f"no rows of sizes and times after the OSU header; {_RUN}")
     trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
     conditions = output.latency.spans(), output.interarrival.spans()
@@ -258,7 +259,7 @@ def _read_bare(content: bytes, output: _Output, test: str) -> None:
     name = "" if found is None else found.group(1)
     if name not in (_LATENCY, _BANDWIDTH):
         why = next((why for one, why in _OTHER_PROGRAMS if one.match(name)), _NO_MESSAGE)
-        refuse(f"{test} is not read: {why}")
+        refuse(f"{test} is not read: {why}; {_RUN}")
     for line in lines_of(content):
         output.take_bare(line, is_latency=name == _LATENCY, test=test)
     output.tests[f"{test}, as you said"] = None

@@ -26,6 +26,12 @@ def stages(reading: Reading) -> dict[str, list[tuple[int, float]]]:
 class TestNcclTests:
     """sendrecv_perf, and what is not that."""
 
+    def test_ranks_of_several_tests_are_the_same_ones(self) -> None:
+        content = content_of("nccl-sendrecv.txt").decode()
+        other = content.replace("sendrecv_perf", "all_reduce_perf")
+        ranks = understood(read(content.encode()))["ranks"]
+        assert understood(read(f"{content}\n{other}".encode()))["ranks"] == ranks
+
     def test_out_of_place_times(self) -> None:
         reading = read(content_of("nccl-sendrecv.txt"))
         assert pairs(messages(reading).latency) == [

@@ -69,6 +69,7 @@ from fitting.readers.text import (
     is_size,
     with_below_zero,
 )
+from fitting.table_header import columns_word
 
 MAX_NEAR = 4
 _MAX_LINES = 400
@@ -459,12 +460,6 @@ def known_formats() -> tuple[TraceFormat, ...]:
     return tuple(TraceFormat(one.format, one.about, one.layout) for one in READERS)
 
 
-def _has_rates(head: str) -> bool:
-    """Whether a column of the first line is named like a rate."""
-    first = next((line for _, line in _lines(head) if not line.startswith("#")), "")
-    return any(_RATE.search(name) for name in _columns(first)[1])
-
-
 def _refuse(content: bytes, plain: PlainText, test: str | None = None) -> NoReturn:
     """Say what a text that nothing recognises comes near to, without its prefixes where it has
     them.
@@ -480,8 +475,11 @@ def _refuse(content: bytes, plain: PlainText, test: str | None = None) -> NoRetu
         detail += f" as any format that is read: {', '.join(one.format for one in READERS)}"
     if hint is not None:
         detail += f"; times in a CSV would begin {hint.header}"
-    elif _has_rates(head):
-        detail += "; a table of rates is read with its columns, as in size=bytes,rate=h2d:GB/s"
+    if (word := columns_word(head)) is not None:
+        detail += f"; as a table it is read with its columns, as by --columns {word} (columns)"
+    elif not near and hint is None:
+        detail += "; a table is read once its columns are named, as in size=bytes,time=copy:us or "
+        detail += "size=bytes,rate=h2d:GB/s (columns)"
     if test is not None and not _knowing(test):
         known = ", ".join(one.named.example for one in READERS if one.named is not None)
         detail += f"; no test is called {test[:40]}: expected one as {known}"

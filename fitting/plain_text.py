@@ -81,10 +81,13 @@ def _kind(
     return _Kind(begin, re.compile(rest) if rest else None, is_word, is_certain)
 
 
-_TAGGED = r"\[[^\[\]<>\n]{1,80}\]<std(?:out|err|diag)>:? ?"
+_STREAM = r"<std(?:out|err|diag)>:? ?"
+_DATED = rf"[A-Z][a-z]{{2}} {_MONTH} {{1,2}}[0-9]{{1,2}} {_TIME} 20[0-9]{{2}}"
+_RANK = r"\[[^\[\]<>\n]{1,80}\]"
 KINDS = (
-    # mpirun --tag-output, also inside of rows that the program wrote in parts
-    _kind(r"(\[[^\[\]<>\n]{1,80}\])<std(?:out|err|diag)>:? ?", _TAGGED, is_certain=True),
+    # mpirun --tag-output and --timestamp-output, also inside of rows that a program wrote in parts
+    _kind(rf"(?:{_DATED})?({_RANK}){_STREAM}", rf"(?:{_DATED})?{_RANK}{_STREAM}", is_certain=True),
+    _kind(rf"{_DATED}{_STREAM}", rf"{_DATED}{_STREAM}", is_certain=True),
     # programs that say where in their source they print, before some of their lines
     _kind(
         r"(?:\[[^\[\]\n]{1,60}\] tid:[0-9]{1,10}, )?[A-Za-z_][\w:~]{0,60}\(\), [\w./-]{1,80}"

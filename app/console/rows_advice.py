@@ -9,7 +9,10 @@ from app.ui.grammar import Arguments
 from domain.errors import SluiceError
 
 # An option with its value, as a reader of files advises it: of a command that has this option.
-_ADVISED = re.compile(r"(--(run|where|test) .+?)(?= \(| or --|[,;.:]? |[,;.:]?$)")
+# A shell's quotes belong to the value, whatever is in them.
+_ADVISED = re.compile(
+    r"(--(run|where|test|columns) (?:'[^']*'|.+?))(?= \(| or --|[,;.:]? |[,;.:]?$)"
+)
 _TAKES_FILES_ALONE = ("plan", "tune")
 
 

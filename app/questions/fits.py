@@ -96,9 +96,10 @@ def read_traces(
     readings = []
     for place, trace in enumerate(traces):
         try:
-            _check_no_stage_table(trace)
             kind = kinds[place] if kinds else None
             columns = options.columns_of(place) if options else None
+            if not columns:
+                _check_no_stage_table(trace)
             choice = options.choice_of(place) if options else NO_CHOICE
             readings.append(read(trace.content(), kind=kind, columns=columns, choice=choice))
         except UnreadableTrace as refusal:
@@ -132,8 +133,9 @@ def _check_no_stage_table(trace: LoadedTrace) -> None:
     head = next(iter(trace.pieces()), b"")[:_LOOKED_AT]
     if is_stage_table(head.decode("utf-8", errors="replace")):
         raise UnreadableTrace(
-            "this is a table of what stages cost, and no measurements: optimize, compare, "
-            "crossover and others take it as it is"
+            "this looks like a table of what stages cost, and no measurements: optimize, compare, "
+            "crossover and others take such a table as it is; if its rows are measurements, name "
+            "their columns, as in size=bytes,time=latency:us (columns)"
         )
 
 

@@ -216,13 +216,17 @@ def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
     return Reading(FORMAT, trace, _understood(trace, output), conditions=conditions)
 
 
+_RUN = "run IMB-MPI1 PingPong Uniband with two processes"
+
+
 def _missing(others: tuple[str, ...]) -> str:
     if others:
         return (
-            f"no PingPong or Uniband of two processes in this file, only "
-            f"{', '.join(others)[:200]}: their times are not those of one message on its way"
+            "no PingPong or Uniband of two processes in this file, only "
+            f"{', '.join(others)[:200]}: their times are not those of one message on its way; "
+            f"{_RUN}"
         )
-    return "no rows after the header #bytes #repetitions t[usec]"
+    return f"no rows after the header #bytes #repetitions t[usec]; {_RUN}"
 
 
 def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], ...]:

@@ -47,7 +47,7 @@ _NAMED = re.compile(
 _GIVEN = re.compile(r"\b([a-z_]{2,30}?_perf)(?![A-Za-z0-9])")
 _HEADER = re.compile(r"^#\s+size\s+count\s+type\b.*\b((?:cpu)?time)\s+(?:hipevt\s+)?algbw\b")
 _ANYWHERE = re.compile(r"^[^\S\n]{0,80}#[^\S\n]{1,80}size[^\S\n]{1,80}count\b", re.MULTILINE)
-_RANK = re.compile(r"^#\s+Rank\s+[0-9]{1,6}\b")
+_RANK = re.compile(r"^#\s+Rank\s+([0-9]{1,6})\b")
 _PLACE = re.compile(r"^#\s+(out-of-place|in-place)\b")
 _READ = "sendrecv_perf"
 _TESTS = re.compile(
@@ -82,8 +82,8 @@ class _Output:
         """Read one line."""
         if named := _NAMED.search(line.text):
             self._test, self._columns = named.group(1) or named.group(2), ()
-        elif _RANK.match(line.text):
-            self.ranks += 1
+        elif rank := _RANK.match(line.text):
+            self.ranks = max(self.ranks, int(rank.group(1)) + 1)  # of all runs of a file
         elif place := _PLACE.match(line.text):
             self._is_in_place = place.group(1) == "in-place"
         elif header := _HEADER.match(line.text):

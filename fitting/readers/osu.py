@@ -5,7 +5,8 @@
     1                       2.46            # Size      Bandwidth (MB/s)
 
 Latencies are half a round trip already; MB/s are 10^6 bytes a second, and a window of back-to-back
-messages gives the time between two of them: size / bandwidth. Later versions say `Avg Latency(us)`
+messages gives the time between two of them: size / bandwidth. Those in Python begin
+`# OMB-Py MPI Latency Test`, and name no version. Later versions say `Avg Latency(us)`
 and may add columns (Min, Max, Iterations, Validation, P99) after the one that counts; versions 2
 name themselves `(Version 2.1)`. osu_mbw_mr of one pair ("[ pairs: 1 ]") is osu_bw. Other tests of
 the same file are left out by name. Several columns of one name are the same test elsewhere, as of
@@ -36,12 +37,15 @@ from fitting.readers.text import (
 
 FORMAT = "OSU micro-benchmarks"
 _TITLE = re.compile(
-    r"^# OSU (.{1,80}?)\s+(?:v([0-9][0-9A-Za-z.]{0,15})|\(Version ([0-9][0-9.]{0,15})\))", re.ASCII
+    r"^# (?:OSU (.{1,80}?)\s+(?:v([0-9][0-9A-Za-z.]{0,15})|\(Version ([0-9][0-9.]{0,15})\))"
+    r"|OMB-Py (MPI .{1,80}? Test)$)",
+    re.ASCII,
 )
 _ANYWHERE = re.compile(
-    r"^[^\S\n]{0,80}# OSU [^\n]{1,80}?[^\S\n]{1,40}(?:v[0-9]|\(Version [0-9])", re.MULTILINE
+    r"^[^\S\n]{0,80}# (?:OSU [^\n]{1,80}?[^\S\n]{1,40}(?:v[0-9]|\(Version [0-9])|OMB-Py MPI )",
+    re.MULTILINE,
 )
-_HEADER = re.compile(r"^# Size\s+(?:Avg\s+)?(Latency|Bandwidth)\s*\((us|MB/s)\)")
+_HEADER = re.compile(r"^# Size(?: \(B\))?\s+(?:Avg\s+)?(Latency|Bandwidth)\s*\((us|MB/s)\)")
 _PAIRS = re.compile(r"^# \[ pairs: ([0-9]{1,9}) \]")
 _PAIRS_HEADER = re.compile(r"^# Size\s+MB/s\s+Messages/s")
 _OF_PAIRS = re.compile(r"(MPI(?:-[A-Z]{2,10})?) Multiple Bandwidth / Message Rate Test")
@@ -54,8 +58,10 @@ _BARE_HEADER = re.compile(r"^#?\s{0,8}\"?size\b.{0,40}?\b(latency|bandwidth)", r
 _APART_BY = re.compile(r"[,;|\t]")
 # Between which kind of memory, by which library: the same for all that is read of one file.
 _READ = re.compile(
-    r"((?:MPI|[A-Z]CCL)(?:-[A-Z]{2,10})?(?: MANAGED)?) (?:Persistent )?(Latency|Bandwidth) Test"
+    r"((?:MPI|[A-Z]CCL)(?:-[A-Z]{2,10})?(?: MANAGED)?) (?:Persistent )?(Latency|Bandwidth)"
+    r"(?: Persistent)? Test"
 )
+_RUN = "run osu_latency and osu_bw, of two processes"
 _BOTH_WAYS = "both directions at once share the stages"
 _SEVERAL = "several pairs or threads at once share the stages"
 _ONE_SIDED = "the time of a one-sided operation is not that of a message on its way"
@@ -73,7 +79,7 @@ _OTHER_PROGRAMS = (  # by the names of the programs
 
 
 def _detects(text: str) -> bool:
-    return "# OSU " in text and _ANYWHERE.search(text) is not None
+    return ("# OSU " in text or "# OMB-Py " in text) and _ANYWHERE.search(text) is not None
 
 
 @dataclass(slots=True)
@@ -98,7 +104,9 @@ class _Output:
     def take(self, line: Line) -> None:
         """Read one line. Raises UnreadableTrace."""
         if title := _TITLE.match(line.text):
-            self._begin_test(title.group(1), title.group(2) or title.group(3))
+            of_python = title.group(4)
+            version = title.group(2) or title.group(3) or "OMB-Py"
+            self._begin_test(of_python or title.group(1), version)
         elif self._current and _BUFFERS.match(line.text):
             self._current += ", " + line.text.lstrip("# ")
         elif self._current and (header := _HEADER.match(line.text)):
@@ -237,8 +245,8 @@ def _read(content: bytes, kind: TraceKind | None, test: str = "") -> Reading:
         _read_bare(content, output, test.lower())
     if not output.latency and not output.interarrival:
         for name, why in output.others.items():
-            refuse(f"OSU {name} is not read: {why}")
-        refuse("no rows of sizes and times after the OSU header")
+            refuse(f"OSU {name} is not read: {why}; {_RUN}")
+        refuse(f"no rows of sizes and times after the OSU header; {_RUN}")
     trace = MessageTrace(output.latency.samples(), output.interarrival.samples())
     check_kind(trace, kind, FORMAT)
     conditions = output.latency.spans(), output.interarrival.spans()
@@ -251,7 +259,7 @@ def _read_bare(content: bytes, output: _Output, test: str) -> None:
     name = "" if found is None else found.group(1)
     if name not in (_LATENCY, _BANDWIDTH):
         why = next((why for one, why in _OTHER_PROGRAMS if one.match(name)), _NO_MESSAGE)
-        refuse(f"{test} is not read: {why}")
+        refuse(f"{test} is not read: {why}; {_RUN}")
     for line in lines_of(content):
         output.take_bare(line, is_latency=name == _LATENCY, test=test)
     output.tests[f"{test}, as you said"] = None
@@ -287,7 +295,10 @@ SPEC = ReaderSpec(
     about="osu_latency and osu_bw, versions 2 to 7",
     layout='lines "# OSU ... Test v..." and "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
     marks=(
-        mark('its title, "# OSU ... Test v..."', r"^[^#]{0,40}#[#\s]{0,16}OSU\s.*(v[0-9]|Version)"),
+        mark(
+            'its title, "# OSU ... Test v..."',
+            r"^[^#]{0,40}#[#\s]{0,16}(OSU\s.*(v[0-9]|Version)|OMB-Py MPI\s)",
+        ),
         mark(
             'the header line "# Size ... Latency (us)" or "Bandwidth (MB/s)"',
             r"\bSize(\s\(B\))?\s+((Avg\s+)?(Latency|Bandwidth)\s*\(|MB/s\s+Messages/s)",

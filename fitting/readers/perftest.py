@@ -52,6 +52,7 @@ _QPS = re.compile(
     r"|\bib_(?:send|write|read|atomic)_(?:bw|lat)\b.{0,400}?\s(?:-q ?|--qp[= ])([0-9]{1,6})\b"
 )
 _BY_NAME = re.compile(r"(?:^|_)(send|write|read|atomic)_(?:lat|bw)\b")  # ib_read_lat
+BOTH_WAYS = "both directions share the stages; run it without -b"
 _CYCLES = "the times are in cycles; run perftest without --report-cycles"
 
 
@@ -115,7 +116,7 @@ class _Output:
         verb, options, quantity, _ = title.groups()
         name = f"{verb}{options}{quantity}".strip()
         if "Bidirectional" in options:
-            refuse(f"line {line.number}: {name} is not read: both directions share the stages")
+            refuse(f"line {line.number}: {name} is not read: {BOTH_WAYS}")
         if self.verb not in ("", verb):
             refuse(
                 f"line {line.number}: {verb} after {self.verb} in one file: each takes a way of "

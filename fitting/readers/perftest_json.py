@@ -15,6 +15,7 @@ from typing import Any
 from domain.measurement import MessageTrace, Reading, TraceKind
 from domain.solution import Notice
 from fitting.contract import JSON_BEGINS, ReaderSpec, mark
+from fitting.readers.perftest import BOTH_WAYS
 from fitting.readers.text import (
     Collector,
     check_kind,
@@ -73,10 +74,13 @@ def _queue_pairs(info: dict[str, Any]) -> int | None:
 def _check(test: str, tests: dict[str, None]) -> None:
     """Keep the test's name. Raises UnreadableTrace for one that cannot be read with the others."""
     if "Bidirectional" in test:
-        refuse(f"{test} is not read: both directions share the stages")
+        refuse(f"{test} is not read: {BOTH_WAYS}")
     verbs = {one.replace("RDMA_", "").split("_")[0] for one in (*tests, test)}
     if len(verbs) > 1:
-        refuse(f"{', '.join(sorted(verbs))} in one file: each takes a way of its own")
+        refuse(
+            f"{', '.join(sorted(verbs))} in one file: each takes a way of its own; "
+            "pass one at a time"
+        )
     tests[test] = None
 
 

@@ -41,6 +41,10 @@ _REPLIES = re.compile(r"--reply-every=([0-9]{1,9})\b")
 _HEADER = re.compile(r"^packet, ?txTime\(sec\), ?rxTime\(sec\), ?latency\(usec\)")
 _ROW = re.compile(r"^[0-9]{1,12}, [0-9.]{1,30}, [0-9.]{1,30}, ([0-9.]{1,20})$")
 _SUMMARY = "sockperf: Summary: Latency is"
+# What the end of a run in both directions has, by versions.
+_BOTH_WAYS = frozenset(
+    {"sum_bidir_reverse", "sum_sent_bidir_reverse", "sum_received_bidir_reverse"}
+)
 _IPERF_LINES = re.compile(
     r"^\[[ \t]{0,4}ID\][ \t]{1,8}Interval[ \t]{1,20}Transfer[ \t]{1,20}(?:Bitrate|Bandwidth)\b",
     re.MULTILINE,
@@ -148,7 +152,7 @@ def _unusable(document: dict[str, Any], start: dict[str, Any]) -> str:
         return "a run that ended with an error"
     if not whole(start, "num_streams"):
         return "a run of no stream"
-    if start.get("bidir") in (1, True) or "sum_bidir_reverse" in part(document, "end"):
+    if start.get("bidir") in (1, True) or _BOTH_WAYS.intersection(part(document, "end")):
         return "a run in both directions at once"
     if number(start, "target_bitrate"):
         return "a run at a bit rate that was asked for (-b): use -b 0"

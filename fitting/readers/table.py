@@ -6,10 +6,10 @@
 Source: `domain/table_columns.py` has the word that names the columns. The header line is the first
 one that has all of the named columns; what stands before it is passed over. Where all columns are
 named by their place, every line with numbers there is a row. Names may have blanks, where two or
-more are between columns. A unit is the word's, else a cell's, else that of the column's name; a
-time or a rate without any is asked back, for a wrong unit would be a wrong answer without a word.
-KB and the like are of 1024 bytes where the word or the name says KiB, or where times and rates of
-the table say it, and of 1000 elsewhere.
+more are between columns; bars around a row are none of its columns. A unit is the word's, else a
+cell's, else that of the column's name; a time or a rate without any is asked back, for a wrong unit
+would be a wrong answer without a word. KB and the like are of 1024 bytes where the word or the name
+says KiB, or where times and rates of the table say it, and of 1000 elsewhere.
 
 Other columns tell conditions apart, as `connections`, where each of their values was measured at
 most of the sizes from its smallest to its largest; one whose name has a unit of times or rates, as
@@ -50,7 +50,7 @@ from fitting.readers.text import (
 FORMAT = "table"
 _APART = re.compile(r"\s{2,80}")
 _WIDE, _NARROW = "  ", " "
-_SEPARATORS = {
+SEPARATORS = {
     ",": "commas",
     ";": "semicolons",
     "\t": "tabs",
@@ -62,7 +62,7 @@ _UNIT_IN_NAME = re.compile(r"^.*?[\s_(\[]([A-Za-zµμ/]{1,12})[)\]]?$")
 _EITHER = re.compile(r"[gm]bps", re.IGNORECASE)  # written of bits, and of bytes
 _CELL = re.compile(r"([0-9.eE+-]+)\s*([A-Za-zµμ/]{1,12})", re.ASCII)
 _MAX_SHOWN = 60
-_RULED = "-=+|: \t"  # what a line under a header is drawn with
+RULED = "-=+|: \t"  # what a line under a header is drawn with
 _DECIMAL = re.compile(r"([KMGT])B$", re.IGNORECASE)
 _OF_1024 = {"mb_per_s": 1.024**2, "gb_per_s": 1.024**3, "tb_per_s": 1.024**4}
 _NEAR_RATE = 0.006  # a rate of three digits; KB of 1000 and of 1024 are 0.024 apart
@@ -109,7 +109,7 @@ class _Layout:
 
     def fields(self, line: Line) -> list[str] | None:
         """Return the fields of a row; None where they are not as many as the header has."""
-        found = _split(line, self.separator)
+        found = fields_apart(line, self.separator)
         if not self.names or len(found) == len(self.names):
             return found
         # Below names with blanks rows may have a single one between their columns.
@@ -187,7 +187,7 @@ class _Table:
         if (may_be_header or not self.layouts) and self._header(line):
             self._begin_run()
             return
-        if not self.layouts or not line.text.strip(_RULED):
+        if not self.layouts or not line.text.strip(RULED):
             return
         self._is_interrupted = self._is_interrupted or gap or line.text.startswith("#")
         if line.text.startswith("#"):
@@ -197,7 +197,7 @@ class _Table:
             self._leave_out("with another number of columns than the header")
         elif len(fields) <= max(layout.places):
             self._leave_out("with fewer columns than were named")
-        elif not line.is_whole and fields[-1] in [fields[place] for place in layout.places]:
+        elif _may_be_cut(line) and fields[-1] in [fields[place] for place in layout.places]:
             self._leave_out("without an end of line: perhaps cut off")
         else:
             self._row(layout, fields)
@@ -306,12 +306,17 @@ class _Table:
                     samples.leave_out("of a rate that is not above 0 and finite")
 
 
+def _may_be_cut(line: Line) -> bool:
+    """Whether the end of the row may lack: a bar behind it is its end."""
+    return not (line.is_whole or (line.text.startswith("|") and line.text.endswith("|")))
+
+
 def _layout_by_places(line: Line, asked: Sequence[TableColumn]) -> Iterator[_Layout]:
     """Yield how a line is split where it has numbers at all of these places."""
     places = tuple(column.place or 0 for column in asked)
-    for separator in (*(one for one in _SEPARATORS if one != _WIDE), _WIDE):
-        fields = _split(line, separator)
-        if len(fields) > max(places) and all(_number(fields[at]) is not None for at in places):
+    for separator in (*(one for one in SEPARATORS if one != _WIDE), _WIDE):
+        fields = fields_apart(line, separator)
+        if len(fields) > max(places) and all(cell_number(fields[at]) is not None for at in places):
             yield _Layout(separator, tuple(asked), places)
 
 
@@ -320,8 +325,8 @@ def _layouts_by_names(line: Line, asked: Sequence[TableColumn]) -> Iterator[_Lay
     tell which of them belong to one name.
     """
     bare = replace(line, text=line.text.lstrip("#").strip())
-    for separator in _SEPARATORS:
-        fields = _split(bare, separator)
+    for separator in SEPARATORS:
+        fields = fields_apart(bare, separator)
         places = [_place(fields, column) for column in asked]
         known = tuple(place for place in places if place is not None and place < len(fields))
         if len(known) < len(places):
@@ -340,8 +345,8 @@ def _layouts_by_names(line: Line, asked: Sequence[TableColumn]) -> Iterator[_Lay
 def _names_alike(line: Line, asked: Sequence[TableColumn]) -> str:
     """What to say where a header has all names, but one of them several times; else nothing."""
     bare = replace(line, text=line.text.lstrip("#").strip())
-    for separator in _SEPARATORS:
-        fields = [field.casefold() for field in _split(bare, separator)]
+    for separator in SEPARATORS:
+        fields = [field.casefold() for field in fields_apart(bare, separator)]
         counts = [(column, fields.count(column.name.casefold())) for column in asked]
         several = [(column, count) for column, count in counts if count > 1]
         if several and all(count or column.place is not None for column, count in counts):
@@ -355,13 +360,17 @@ def _names_alike(line: Line, asked: Sequence[TableColumn]) -> str:
     return ""
 
 
-def _split(line: Line, separator: str) -> list[str]:
-    if separator == "," and '"' in line.text:
+def fields_apart(line: Line, separator: str) -> list[str]:
+    """Return the fields of a line, without quotes; where bars are around it, those between them."""
+    if separator == "," and "," in line.text and '"' in line.text:
         return fields_of(line.text, line.number)
     if separator == _WIDE:
         words = _APART.split(line.text)
     else:
-        words = line.fields if separator == _NARROW else line.text.split(separator)
+        text = line.text
+        if separator == "|" and text.startswith("|"):  # bars around a row part nothing
+            text = text[1:].removesuffix("|").lstrip("# ")
+        words = line.fields if separator == _NARROW else text.split(separator)
     return [word.strip().strip('"').strip() for word in words]
 
 
@@ -384,7 +393,7 @@ def _with_unit(column: TableColumn, name: str, line: Line) -> TableColumn:
     """
     if column.unit:
         return column
-    unit = _unit_of(name)
+    unit = unit_in_name(name)
     if _EITHER.fullmatch(unit):
         raise InconsistentInput(
             f"line {line.number}: {unit} is written of bits and of bytes; say which, as in "
@@ -394,8 +403,8 @@ def _with_unit(column: TableColumn, name: str, line: Line) -> TableColumn:
     return replace(column, unit=unit) if column.knows(unit) else column
 
 
-def _unit_of(name: str) -> str:
-    """What stands at the end of a name where units do; the name itself where nothing does."""
+def unit_in_name(name: str) -> str:
+    """Return what stands at the end of a name where units do; the name where nothing does."""
     found = _UNIT_IN_NAME.match(name)
     return found.group(1) if found else name
 
@@ -460,13 +469,15 @@ def _is_measured(name: str) -> bool:
 
 def _has_unit(name: str) -> bool:
     """Whether a name ends in a unit of times or rates: it is measured, or set, as delay_ms."""
-    return UNIT.search(name) is not None or unit_named(_unit_of(name), CostUnit) is not None
+    return UNIT.search(name) is not None or unit_named(unit_in_name(name), CostUnit) is not None
 
 
 def _without_unit(name: str) -> str:
     bare = UNIT.sub("", name)
     if bare == name and _has_unit(name):
-        bare = name.removesuffix("]").removesuffix(")").removesuffix(_unit_of(name)).rstrip("_([ ")
+        bare = (
+            name.removesuffix("]").removesuffix(")").removesuffix(unit_in_name(name)).rstrip("_([ ")
+        )
     return bare.strip()
 
 
@@ -510,8 +521,8 @@ def _condition(run: int, telling: Sequence[tuple[int, str]], others: tuple[str, 
 # --- cells ----------------------------------------------------------------------------------------
 
 
-def _number(word: str) -> float | None:
-    """The number of a cell, whatever its unit."""
+def cell_number(word: str) -> float | None:
+    """Return the number of a cell, whatever its unit; None for anything else."""
     found = _CELL.fullmatch(word)
     return number_of(found.group(1) if found else word)
 
@@ -550,7 +561,7 @@ def _implied_sizes(
         return
     asked = {at: one.unit for one, at in zip(layout.columns, layout.places, strict=True)}
     for at, name in enumerate(layout.names):
-        unit = unit_named(asked.get(at, _unit_of(name)), CostUnit)
+        unit = unit_named(asked.get(at, unit_in_name(name)), CostUnit)
         value = number_of(fields[at])
         if unit is not None and unit.is_bandwidth and value is not None and 0.0 < value < inf:
             implied = times[0] * 1e3 / unit.to_ns_per_byte(value)
@@ -643,6 +654,8 @@ def read_table(
 
 
 _MIN_FALL, _MIN_STEP, _MIN_STEPS = 1.5, 1.1, 2
+# Where sizes are so large and grow so much, times of messages do not fall at all.
+_LARGE, _GROWS, _MIN_FALL_OF_LARGE = 16384, 8, 1.2
 
 
 def refuse_sweep(reading: Reading) -> None:
@@ -660,7 +673,10 @@ def refuse_sweep(reading: Reading) -> None:
     while falling < len(curve) and curve[falling - 1][1] > _MIN_STEP * curve[falling][1]:
         falling += 1
     (first, slowest), (last, fastest) = curve[0], curve[falling - 1]
-    if falling > _MIN_STEPS and slowest > _MIN_FALL * fastest:
+    largest, of_largest = curve[-1]
+    is_large = first >= _LARGE and largest >= _GROWS * first
+    never_grows = is_large and slowest > _MIN_FALL_OF_LARGE * of_largest
+    if falling > _MIN_STEPS and (never_grows or slowest > _MIN_FALL * fastest):
         refuse(
             f"times fall as sizes grow, from {slowest:.6g} µs at {format_bytes(first)} to "
             f"{fastest:.6g} µs at {format_bytes(last)}: these look like whole transfers of one "
@@ -671,7 +687,7 @@ def refuse_sweep(reading: Reading) -> None:
 
 
 def _understood(trace: MessageTrace, table: _Table) -> tuple[tuple[str, str], ...]:
-    stated = [("format", FORMAT), ("columns_apart_by", _SEPARATORS[table.separator])]
+    stated = [("format", FORMAT), ("columns_apart_by", SEPARATORS[table.separator])]
     for column in table.columns:
         unit = column.unit or ("B" if column.role is ColumnRole.SIZE else "as the cells have it")
         if column.role is ColumnRole.SIZE and table.size_unit:

@@ -152,9 +152,23 @@ def test_a_fit_of_costs_is_refused_with_what_takes_them(
     assert main(["fit", str(folder / "stages.csv")]) == 2
     said = capsys.readouterr().err
     assert "a table of what stages cost, and no measurements" in said
+    assert "name their columns, as in size=bytes,time=latency:us" in said
     response = client.post("/fit", json={"measurements": {"content": TABLE}})
     assert response.status_code == 422
     assert response.json()["detail"] in said
+
+
+def test_columns_of_measurements_that_are_named_as_those_of_costs_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the user says of a file counts."""
+    file = tmp_path / "loads.csv"
+    file.write_text(
+        "part,latency (us),rate (MB/s)\n" + "".join(f"{2**n},{n},9\n" for n in range(9))
+    )
+    assert main(["fit", str(file)]) == 2
+    assert "if its rows are measurements" in capsys.readouterr().err.replace("\n", " ")
+    assert main(["fit", str(file), "--columns", "size=part,time=latency (us)"]) == 0
 
 
 def test_a_member_without_a_unit_is_refused(

@@ -234,6 +234,17 @@ def test_a_command_without_the_option_says_what_works(
     ) in shown
 
 
+def test_columns_are_named_at_a_fit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names with blanks and brackets are one word."""
+    file = tmp_path / "parts.csv"
+    file.write_text("tasks,part size,p50 (ms)\n1,65536,3\n1,131072,6\n")
+    shown = said(capsys, "optimize", str(file), "--bytes", "1MiB")
+    assert (
+        "sluice optimize has no --columns: make a fit first: sluice fit FILE --columns "
+        "'size=part size,time=p50 (ms)' --save-as NAME" in shown
+    )
+
+
 def test_a_plan_is_made_of_files_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A profile would not do."""
     file = tmp_path / "runs.out"

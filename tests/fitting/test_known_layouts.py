@@ -543,6 +543,34 @@ def test_forms_that_other_readers_take() -> None:
     assert json.loads(content_of("rccl-results.json"))
 
 
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        (
+            "# OSU MPI Allreduce Latency Test v7.2\n# Size  Avg Latency(us)\n8  9.1\n",
+            "run osu_latency",
+        ),
+        (
+            "# OSU MPI Bi-Directional Bandwidth Test v7.2\n# Size  Bandwidth (MB/s)\n8  9.1\n",
+            "run osu_l",
+        ),
+        (
+            "# Benchmarking Exchange \n# #processes = 4 \n #bytes #repetitions t_min[usec] "
+            "t_max[usec] t_avg[usec] Mbytes/sec\n 8 1000 1.1 1.3 1.2 6.6\n",
+            "run IMB-MPI1 PingPong",
+        ),
+        (
+            "   RDMA_Write Bidirectional BW Test\n #bytes #iterations BW peak[MB/sec] "
+            "BW average[MB/sec] MsgRate[Mpps]\n 8 1000 9.1 9.0 1.1\n",
+            "run it without -b",
+        ),
+    ],
+)
+def test_what_is_refused_for_its_test_says_which_to_run(text: str, step: str) -> None:
+    with pytest.raises(UnreadableTrace, match=step):
+        read(text.encode())
+
+
 def test_nothing_is_left_open() -> None:
     """What is not read yet: few, and each said to be so."""
     open_ones = [one.what for one in LAYOUTS if one.fate is Fate.NOT_YET]

@@ -26,6 +26,12 @@ def stages(reading: Reading) -> dict[str, list[tuple[int, float]]]:
 class TestNcclTests:
     """sendrecv_perf, and what is not that."""
 
+    def test_ranks_of_several_tests_are_the_same_ones(self) -> None:
+        content = content_of("nccl-sendrecv.txt").decode()
+        other = content.replace("sendrecv_perf", "all_reduce_perf")
+        ranks = understood(read(content.encode()))["ranks"]
+        assert understood(read(f"{content}\n{other}".encode()))["ranks"] == ranks
+
     def test_out_of_place_times(self) -> None:
         reading = read(content_of("nccl-sendrecv.txt"))
         assert pairs(messages(reading).latency) == [
@@ -369,6 +375,14 @@ class TestSockets:
         if "blksize" not in change:
             both = read(json.dumps(document).encode() + content_of("iperf3.json"))
             assert why in understood(both)["runs_left_out"]
+
+    @pytest.mark.parametrize("name", ["sum_bidir_reverse", "sum_sent_bidir_reverse"])
+    def test_both_directions_that_only_the_end_tells(self, name: str) -> None:
+        """As versions before 3.13 do, whose beginning does not have it."""
+        document = json.loads(content_of("iperf3.json"))
+        document["end"] = {"sum_sent": {}, name: {"bits_per_second": 1.0}}
+        with pytest.raises(UnreadableTrace, match="both directions"):
+            read(json.dumps(document).encode())
 
     def test_a_run_that_failed(self) -> None:
         with pytest.raises(UnreadableTrace, match="ended with an error"):

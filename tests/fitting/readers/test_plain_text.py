@@ -36,9 +36,21 @@ def _build_server(lines: list[str]) -> list[str]:
     return [f"[2026-05-04T10:{at % 60:02}:12.345Z] [0] {line}" for at, line in enumerate(lines)]
 
 
+def _dated(lines: list[str]) -> list[str]:
+    return [f"Mon May  4 10:11:{at % 60:02} 2026<stdout>:{line}" for at, line in enumerate(lines)]
+
+
+def _dated_and_tagged(lines: list[str]) -> list[str]:
+    return [
+        f"Mon May  4 10:{at % 60:02}:12 2026[1,0]<stdout>:{one}" for at, one in enumerate(lines)
+    ]
+
+
 PREFIXES: dict[str, Callable[[list[str]], list[str]]] = {
     "prepended rank": _before("[0] "),
     "tagged output": _before("[1,0]<stdout>:"),
+    "times of mpirun": _dated,
+    "times and tags": _dated_and_tagged,
     "label of srun": _before("0: "),
     "clock": _clock,
     "iso time": _iso,

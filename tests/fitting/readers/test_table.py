@@ -118,6 +118,17 @@ class TestTables:
         assert pairs(messages(reading).latency) == [(64, 3.0), (4096, 5.0)]
         assert understood(reading)["rows_left_out"] == "1: 1 cut off or not a number"
 
+    @pytest.mark.parametrize("columns", ["size=#1,time=#3:us", "size=Size,time=Lat:us"])
+    def test_bars_around_rows_part_nothing(self, columns: str) -> None:
+        content = "| # Size | node | Lat |\n|--:|---|--:|\n| 64 | | 3 |\n| 4096 | b | 5 |"
+        assert latencies(content, columns) == [(64, 3.0), (4096, 5.0)]
+
+    def test_bars_between_columns_alone_part_empty_ones(self) -> None:
+        assert latencies("size|lat|note\n64|3|\n4096|5|x\n", "size=size,time=lat:us") == [
+            (64, 3.0),
+            (4096, 5.0),
+        ]
+
     def test_a_header_line_in_a_comment_after_others(self) -> None:
         content = "tool 1.0, run of today\n# Bytes, Lat_us\n64, 3\n# Bytes, Lat_us\n64, 3.1\n"
         assert latencies(content, "size=bytes,time=lat_us") == [(64, 3.0), (64, 3.1)]
@@ -367,6 +378,17 @@ class TestConditions:
         assert "not_compared" not in few
         assert "they agree" in few["pair"]
         assert many["not_compared"] == "pair (65 values): too many to tell conditions apart by"
+
+    def test_so_are_those_of_large_sizes_that_never_take_longer(self) -> None:
+        """They fall by a third only, and end above the fastest."""
+        times = {128: 18.4, 256: 15.0, 512: 13.4, 1024: 12.8, 2048: 12.9, 4096: 13.2}
+        content = "buffer;s\n" + "".join(f"{size}MB;{time}\n" for size, time in times.items())
+        with pytest.raises(UnreadableTrace, match="times fall as sizes grow"):
+            read(content.encode(), columns="size=buffer,time=s")
+
+    def test_small_sizes_may_fall_while_a_run_warms_up(self) -> None:
+        content = "bytes;us\n8;18\n16;15\n32;13\n64;13.1\n128;13.2\n"
+        assert len(latencies(content, "size=bytes,time=us")) == 5
 
     def test_times_that_fall_as_sizes_grow_are_a_sweep(self) -> None:
         content = "piece,total_ms\n32KiB,40.0\n256KiB,19.0\n2MiB,9.5\n16MiB,14.0\n"

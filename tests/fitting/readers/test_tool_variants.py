@@ -34,6 +34,25 @@ class TestOsuVariants:
         assert stated["buffers"].startswith("Send Buffer on DEVICE (D)")
         assert stated["rows_left_out"] == "1: 1 with failed validation"
 
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "# OMB-Py MPI Latency Test\n# Size (B)     Latency (us)\n",
+            "# OSU MPI Latency Persistent Test v7.5\n# Datatype: MPI_CHAR.\n"
+            "# Size       Avg Latency(us)\n",
+            "# OSU MPI-CUDA Persistent Latency Test v7.5\n# Size       Avg Latency(us)\n",
+        ],
+    )
+    def test_in_python_and_with_persistent_requests(self, head: str) -> None:
+        reading = read(f"{head}8                 1.93\n4096              2.75\n".encode())
+        assert pairs(messages(reading).latency) == [(8, 1.93), (4096, 2.75)]
+        assert understood(reading)["latency_is"] == "half a round trip"
+
+    def test_both_directions_in_python_are_refused(self) -> None:
+        text = "# OMB-Py MPI Bi-Directional Bandwidth Test\n# Size (B)  Bandwidth (MB/s)\n8  12.5\n"
+        with pytest.raises(UnreadableTrace, match="both directions at once"):
+            read(text.encode())
+
     def test_collectives_and_one_sided_tests_are_left_out_by_name(self) -> None:
         """A broadcast's "Avg Latency(us)" is laid out like that of a single message."""
         reading = read(content_of("osu-with-others.txt"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -167,6 +168,48 @@ class TestRecognition:
         assert refusal.value.nearest[0].format == nearest
         assert lacks in refusal.value.detail
         assert len(refusal.value.detail) < 250
+
+    @pytest.mark.parametrize(
+        ("text", "columns"),
+        [
+            (
+                "tasks,part_size,p99 (ms),p50 (ms)\n1,64,3,1\n1,128,6,2\n",
+                "size=part_size,time=p50 (ms)",
+            ),
+            (
+                "a log\n\n| Chunk | Time |\n|--|--|\n| 64 KiB | 1 ms |\n| 1 MiB | 2 ms |\n",
+                "size=Chunk,time=Time",
+            ),
+            (
+                "Object Size   Mean Lat. (us)\n64   1\n128   2\n",
+                "size=Object Size,time=Mean Lat. (us)",
+            ),
+            ('"" "bytes" "usec"\n"1" 64 1\n"2" 128 2\n', "size=bytes,time=usec"),
+            (
+                "+---+---+\n| MsgSize (B) | Avg Bw (GB/s) |\n+---+---+\n| 64 | 3 |\n| 128 | 4 |\n",
+                "size=MsgSize (B),rate=Avg Bw (GB/s)",
+            ),
+            ("block, bytes;x:y=time_us\n64;1\n128;2\n", "size=#1,time=#2"),
+        ],
+    )
+    def test_a_table_is_told_how_its_columns_are_named(self, text: str, columns: str) -> None:
+        """And is read so, where a unit is known."""
+        with pytest.raises(UnrecognisedTrace) as refusal:
+            read(text.encode())
+        assert f"--columns {quote(columns)} (columns)" in refusal.value.detail
+        if "#" not in columns:
+            assert len(read(text.encode(), columns=columns).trace) == 2
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "50000 records sent, 980 records/sec (95.7 MB/sec), 4 ms avg latency\n",
+            "Latency,Jitter\n1,2\n3,4\n",
+        ],
+    )
+    def test_what_is_no_table_of_sizes_is_told_of_tables(self, text: str) -> None:
+        with pytest.raises(UnrecognisedTrace, match="a table is read once its columns are named"):
+            read(text.encode())
 
     @pytest.mark.parametrize(
         ("header", "ours", "about"),

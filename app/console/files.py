@@ -19,7 +19,6 @@ from app.operations.fits import TIMELINE_FIELD, answer_schedules
 from app.settings import Settings
 from app.text.gzipped import MAGIC, expand
 from app.text.units import printable, quoted
-from app.ui.grammar import Arguments
 from contract.limits import MAX_TEST_LENGTH, PROFILE_NAME_RULE
 from domain.conditions import named_test
 from domain.errors import (
@@ -464,18 +463,6 @@ def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
             before = body.get(group)
             given[group] = {**(before if isinstance(before, dict) else {}), **inside}
     return {**body, **given}
-
-
-def said_of_overlap(arguments: Arguments) -> dict[str, Any]:
-    """Return what a command says of the overlap of a file's stages, as `fit_options` have it."""
-    words = {name: getattr(arguments, name, None) for name in ("several_at_once", "stages_overlap")}
-    return {name: None if word is None else word == "yes" for name, word in words.items()}
-
-
-def said_of_rows(arguments: Arguments) -> dict[str, Any]:
-    """Return which test, run and condition of a file a command means, as `fit_options` have it."""
-    where = ",".join("=".join(one) for one in getattr(arguments, "where", None) or ())
-    return {"test": arguments.test, "run": arguments.run, "where": where or None}
 
 
 def test_in_names(names: Sequence[str]) -> str | None:

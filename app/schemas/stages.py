@@ -132,14 +132,6 @@ def aggregate_or_none(model: CostModel) -> AggregateOut | None:
     return aggregate_out(model) if isinstance(model, Aggregate) else None
 
 
-def given_model(model: CostModel) -> dict[str, object]:
-    """Return a request's fields that give this model: `pipeline`, or `aggregate` by bare costs."""
-    if isinstance(model, Pipeline):
-        return {"pipeline": pipeline_out(model)}
-    aggregate = aggregate_or_none(model)
-    return {"aggregate": given_aggregate(aggregate)} if aggregate else {}
-
-
 def given_aggregate(aggregate: AggregateOut) -> dict[str, object]:
     """Return an aggregate as a request gives it, without the sums that follow from it."""
     return {each.name: getattr(aggregate, each.name) for each in fields(AggregateIn)}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from analysis.audit import (
     SETTING,
@@ -108,9 +108,6 @@ class TableFile:
 
     digest: str
     file: bytes
-
-
-FindTable: TypeAlias = Callable[[ProfileRevision], TableFile | None]
 
 
 @dataclass(frozen=True, slots=True)

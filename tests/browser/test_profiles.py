@@ -243,3 +243,17 @@ def test_no_profile_is_wider_than_the_window(
     for path in ("", f"/{profile}", f"/{profile}/exports/ucx"):
         page.goto(f"/ui/profiles{path}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_where_a_counted_profile_is_from_does_not_widen_the_list(
+    new_page: Callable[..., Page], live: Live
+) -> None:
+    """Its layer's document has words that are longer than a line: they are broken."""
+    asked = {"layer": "cmam-finite", "message_bytes": [64], "clock_mhz": 33.0}
+    answer = live.client.post("/layer-costs", json={**asked, "save_as": "counted-wide"})
+    assert answer.status_code == 200, answer.text
+    page = new_page(width=1300, height=900)
+    page.goto("/ui/profiles?q=counted-wide")
+    expect(page.get_by_role("row", name="counted-wide")).to_contain_text("counted: {")
+    width = "table => table.scrollWidth - table.parentElement.clientWidth"
+    assert page.locator("table.listing").evaluate(width) <= 0

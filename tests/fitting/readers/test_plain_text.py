@@ -13,9 +13,9 @@ from domain.measurement import Reading, TraceKind
 from domain.solution import Notice
 from fitting import read
 from fitting.plain_text import PASSED_OVER, PREFIX
-from tests.fitting.readers.test_tools import FORMATS, content_of
+from tests.fitting.readers.test_tools import TRACES, content_of
 
-NAMES = sorted(FORMATS)
+NAMES = sorted(path.name for path in TRACES.iterdir())
 _PAINT = {0: "\x1b[1m", 1: "\x1b[38;5;120m", 2: "\x1b]0;a title\x07\x1b[32m"}
 _ADDED = {PREFIX, PASSED_OVER, "colours", "html", "quoting_marks", "overwritten"}
 

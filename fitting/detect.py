@@ -398,7 +398,26 @@ def _read_plain(plain: PlainText, kind: TraceKind | None, test: str | None) -> R
             continue
         more = text.removed[len(plain.removed) :]
         return replace(reading, understood=(*reading.understood, *more))
-    raise refused or UnrecognisedTrace("the file is not recognised", field=_FIELD)
+    if refused is None:
+        raise UnrecognisedTrace("the file is not recognised", field=_FIELD)
+    raise _with_columns(refused, *claims[0])
+
+
+def _with_columns(refusal: UnreadableTrace, reader: ReaderSpec, text: PlainText) -> UnreadableTrace:
+    """The refusal of a CSV that is like ours and names its sizes otherwise, with how it is read as
+    anybody's table.
+    """
+    head = _decoded(text.content[:_HEAD_BYTES])
+    if type(refusal) is not UnreadableTrace or reader not in _OUR_OWN or "message_bytes" in head:
+        return refusal
+    if (word := columns_word(head)) is None:
+        return refusal
+    detail = f"{refusal.detail}; {_as_table(word)}"
+    return UnreadableTrace(detail, field=refusal.field)
+
+
+def _as_table(word: str) -> str:
+    return f"as a table it is read with its columns, as by --columns {word} (columns)"
 
 
 def _knowing(test: str | None) -> list[ReaderSpec]:
@@ -476,7 +495,7 @@ def _refuse(content: bytes, plain: PlainText, test: str | None = None) -> NoRetu
     if hint is not None:
         detail += f"; times in a CSV would begin {hint.header}"
     if (word := columns_word(head)) is not None:
-        detail += f"; as a table it is read with its columns, as by --columns {word} (columns)"
+        detail += f"; {_as_table(word)}"
     elif not near and hint is None:
         detail += "; a table is read once its columns are named, as in size=bytes,time=copy:us or "
         detail += "size=bytes,rate=h2d:GB/s (columns)"

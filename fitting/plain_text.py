@@ -4,7 +4,7 @@ Output of benchmarks comes by terminals, job logs and archives of mailing lists.
 else, are removed: colours and other sequences of terminals; what a carriage return overwrote; tags
 and entities of HTML; quoting marks; and what launchers and build servers put before lines:
 
-    [1,0]<stdout>:        0:        [0]        node7:        2026-05-04T10:11:12Z        09:15:22
+    [1,0]<stdout>:   0:   [0]   node7:   2026-05-04T10:11:12Z   09:15:22   05/04/2026 10:11:12
 
 The first four are never part of a measurement. A prefix may look like one: NetPIPE numbers its rows
 `0:`. So only one that stands before every line is removed at once; otherwise the text is tried
@@ -49,10 +49,16 @@ _RAISED = re.compile(r"<su[bp](?:\s[^<>\n]{0,200})?>", re.IGNORECASE)  # 10<sup>
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
-_DAY = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}"
+_DAY = r"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}|[0-9]{1,2}[./-][0-9]{1,2}[./-]20[0-9]{2})"
 _TIME = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?"
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_LEVEL = r"(?:(?:[^\S\n][:-])?[^\S\n]\[?(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)\]?)?"
+_NAMED_LEVEL = "(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)"
+_LEVEL = rf"(?:(?:[^\S\n][:-])?[^\S\n]\[?{_NAMED_LEVEL}\]?)?"
+# What loggers of Python say behind the time: who logs, and at which level.
+_LOGGER = (
+    rf"(?: - [\w.]{{1,60}} - {_NAMED_LEVEL} -"
+    rf"| \| {_NAMED_LEVEL}[^\S\n]{{1,8}}\| [\w.<>:]{{1,100}} -)"
+)
 _GAP = r"(?:[^\S\n]{1,8}|$)"
 
 
@@ -98,7 +104,7 @@ KINDS = (
     _kind(
         rf"(?:[^\t\n]{{1,100}}\t[^\t\n]{{1,100}}\t\ufeff?)?\[?{_DAY}[T ]{_TIME}"
         rf"(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}}| UTC)?\]?(?: std(?:out|err) [FP]| [0-9]{{2}}[OE][+ ]?)?"
-        rf"{_LEVEL}(?:[^\S\n]?[:-])?{_GAP}"
+        rf"(?:{_LOGGER}|{_LEVEL}(?:[^\S\n]?[:-])?){_GAP}"
     ),
     _kind(rf"\[?{_TIME}(?: [AP]M)?\]?[A-Z]?{_LEVEL}(?:[^\S\n]?[:-])?{_GAP}"),
     # a year stands behind a day of the week alone: 2048 may be a size
@@ -107,6 +113,13 @@ KINDS = (
         rf"[A-Z][a-z]{{2}} {_MONTH} {{1,2}}[0-9]{{1,2}} {_TIME} "
         rf"(?:[A-Z]{{3,4}} )?20[0-9]{{2}}:?{_GAP}"
     ),
+    # the logger of Google's libraries; seconds and milliseconds since 1970
+    _kind(
+        rf"[IWEF](?:20[0-9]{{2}})?[0-9]{{4}} {_TIME} {{1,8}}[0-9]{{1,9}} "
+        r"[\w./-]{1,80}:[0-9]{1,6}\] ?",
+        is_certain=True,
+    ),
+    _kind(rf"1[5-9][0-9]{{8}}(?:\.[0-9]{{3,9}}|[0-9]{{3}}){_GAP}"),
     _kind(r"\[[^\S\n]{0,12}[0-9]{1,10}\.[0-9]{3,9}\]:?[^\S\n]{0,8}"),
     _kind(r"(\[[^\[\]\n]{1,80}\]):?[^\S\n]{0,8}"),
     _kind(rf"([0-9]{{1,6}}:){_GAP}"),

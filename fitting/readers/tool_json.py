@@ -20,6 +20,9 @@ TOOLS = {
 }
 
 
+_CUT_OFF = "the file ends there: was the tool stopped? Pass all that it writes"
+
+
 def tool_of(head: str) -> str | None:
     """Return whose JSON the beginning of a file is; None where nothing tells."""
     if "{" not in head[:4096]:
@@ -38,11 +41,19 @@ def documents_of(text: str) -> Iterator[dict[str, Any]]:
         try:
             document, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError as refusal:
-            refuse(f"not JSON, line {refusal.lineno}, column {refusal.colno}: {refusal.msg}")
+            refuse(
+                f"not JSON, line {refusal.lineno}, column {refusal.colno}: {refusal.msg}"
+                + (f"; {_CUT_OFF}" if _is_cut_off(text, refusal) else "")
+            )
         except (RecursionError, ValueError):
             refuse("not JSON that can be read: nested too deeply, or numbers too long")
         yield document
         start = text.find("{", end)
+
+
+def _is_cut_off(text: str, refusal: json.JSONDecodeError) -> bool:
+    """Whether what is missing is missing at the end of the text."""
+    return refusal.pos >= len(text.rstrip()) or refusal.msg.startswith("Unterminated string")
 
 
 def part(document: Any, *path: str) -> dict[str, Any]:

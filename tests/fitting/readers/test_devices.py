@@ -121,6 +121,22 @@ def times(mean_ns: float, ios: int = 4) -> dict[str, Any]:
     return {"total_ios": ios, "io_bytes": ios * 8192, "clat_ns": {"mean": mean_ns, "N": ios}}
 
 
+class TestJsonThatIsCutOff:
+    """As of a run that was stopped."""
+
+    @pytest.mark.parametrize("keep", [0.3, 0.62, 0.95])
+    def test_it_says_so(self, keep: float) -> None:
+        content = content_of("fio.json")
+        with pytest.raises(UnreadableTrace, match=r"not JSON, line .*the file ends there"):
+            read(content[: int(keep * len(content))])
+
+    def test_a_mistake_in_the_middle_is_none(self) -> None:
+        content = content_of("fio.json").replace(b'"jobs"', b'"jobs" x', 1)
+        with pytest.raises(UnreadableTrace, match="not JSON, line") as refusal:
+            read(content)
+        assert "ends there" not in refusal.value.detail
+
+
 class TestFio:
     """The stage of storage, one block size a job."""
 

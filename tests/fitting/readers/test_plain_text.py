@@ -13,9 +13,9 @@ from domain.measurement import Reading, TraceKind
 from domain.solution import Notice
 from fitting import read
 from fitting.plain_text import PASSED_OVER, PREFIX
-from tests.fitting.readers.test_tools import FORMATS, content_of
+from tests.fitting.readers.test_tools import TRACES, content_of
 
-NAMES = sorted(FORMATS)
+NAMES = sorted(path.name for path in TRACES.iterdir())
 _PAINT = {0: "\x1b[1m", 1: "\x1b[38;5;120m", 2: "\x1b]0;a title\x07\x1b[32m"}
 _ADDED = {PREFIX, PASSED_OVER, "colours", "html", "quoting_marks", "overwritten"}
 
@@ -137,6 +137,14 @@ LOGS: dict[str, Callable[[int, str], str]] = {
     "date": lambda at, line: f"Mon May  4 10:11:{at:02} UTC 2026 {line}",
     "kernel": lambda at, line: f"[   12.{at:06}] {line}",
     "level": lambda at, line: f"2026-05-04 10:11:12,{at:03} - INFO - {line}",
+    "month first": lambda at, line: f"05/04/2026 10:11:{at:02} {line}",
+    "day first": lambda at, line: f"[4.5.2026 10:11:{at:02}] {line}",
+    "logger": lambda at, line: f"2026-05-04 10:11:12,{at:03} - bench.osu - INFO - {line}",
+    "loguru": lambda at, line: f"2026-05-04 10:11:12.{at:03} | INFO     | a.b:<module>:7 - {line}",
+    "glog": lambda at, line: f"I0504 10:11:12.{at:06}   47 run.cpp:513] {line}",
+    "glog of a year": lambda at, line: f"I20260504 10:11:12.{at:06} 47 src/run.cc:513] {line}",
+    "seconds": lambda at, line: f"1777889472.{at:06} {line}",
+    "milliseconds": lambda at, line: f"1777889472{at:03} {line}",
     "twelve hours": lambda at, line: f"10:11:{at:02} AM {line}",
     "padded": lambda at, line: f" 0: {line}",
     "numbers of lines": lambda at, line: f"{at + 10}:{line}",

@@ -200,6 +200,17 @@ class TestRecognition:
         if "#" not in columns:
             assert len(read(text.encode(), columns=columns).trace) == 2
 
+    def test_so_is_a_csv_like_ours(self) -> None:
+        """Not one that names its sizes as ours do."""
+        rows = ",latency_us,errors\n64,3,0\n128,4,0\n"
+        with pytest.raises(UnreadableTrace) as refusal:
+            read(f"size{rows}".encode())
+        assert refusal.value.detail.endswith("--columns size=size,time=latency_us (columns)")
+        assert len(read(f"size{rows}".encode(), columns="size=size,time=latency_us").trace) == 2
+        with pytest.raises(UnreadableTrace) as refusal:
+            read(f"message_bytes{rows}".encode())
+        assert "--columns" not in refusal.value.detail
+
     @pytest.mark.parametrize(
         "text",
         [

@@ -153,7 +153,8 @@ def _costs(
         yield "time ended before the best schedules were found: more of it may choose other sizes"
     if over_draws is not None:
         own, *others = (_in_draws(one.regret) for one in over_draws.settings)
-        yield f"in {over_draws.draws} draws of the fitted costs, over the best repeated sizes: {own}"
+        draws = f"{over_draws.draws} draws of the fitted costs"
+        yield f"in {draws}, over the best repeated sizes: {own}"
         for one, figures in zip(over_draws.settings[1:], others, strict=True):
             yield f"of {_size(int(one.name))} instead: {figures}"
     if target.figures_note:

@@ -51,7 +51,7 @@ class ExportInput:
     table: StoredTable | None = None
     table_digest: str = ""
     table_bytes: bytes = b""
-    over_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors of costs are known
+    over_draws: SettingsInDraws | None = None  # of the chosen sizes, where errors are known
     over_default: SettingsInDraws | None = None  # the default, and the chosen sizes instead of it
     verified: str = ""  # what transfers said of the model, where there were any
     refused: str = ""  # why they leave no size of the model to be set

@@ -4,7 +4,9 @@ A burst waits: BURST for each worker, and more once each has ended STANDING_ENDS
 would be done within MAX_WAIT_S. Where something has waited at every moment for STANDING_S, that
 many have ended, and what waits would take TARGET_S, more is asked than can be done, and to wait for
 longer only makes all answers late: then one waits for every two that run, so that no worker is
-idle and nobody waits for longer than one takes, until CALM_S have passed without a refusal. Who has
+idle and nobody waits for longer than half of what one takes, until CALM_S have passed without a
+refusal. For a single worker one waits where that takes SPARE_S at most: else the next request comes
+long before its time counts. Who has
 nothing here is let in beside one who has several, while no more than a burst waits: anybody may
 come under many names.
 
@@ -35,6 +37,7 @@ from domain.errors import Overloaded, SluiceError
 TARGET_S = 0.25
 STANDING_S, STANDING_ENDS = 0.25, 8
 CALM_S = 0.5
+SPARE_S = 0.02
 BURST, MAX_WAIT_S = 8, 1.0
 _REMEMBERED = 8  # ends by which the next one is judged, about
 # Whose workers the requests need that are refused before they are read.
@@ -105,7 +108,7 @@ class Admission:
         ):
             return
         if self.is_overloaded:
-            if self._count < self._parallel + max(1, self._parallel // 2):
+            if self._count < self._parallel + max(self._parallel // 2, self._gap_s <= SPARE_S):
                 return
             self._strict_until_s = time.monotonic() + CALM_S
             self._refuse(_TOO_MUCH)
@@ -121,20 +124,26 @@ class Admission:
         self.check(client)
         self._of_client[client] += 1
         self._count += 1
+        now_s = time.monotonic()
         if self.waiting and self._waiting_since_s == math.inf:
-            self._waiting_since_s, self._ends = time.monotonic(), 0
+            self._waiting_since_s, self._ends = now_s, 0
+        runs_since_s = math.inf if self.waiting else now_s
         try:
             yield
         finally:
-            self._end(client)
+            self._end(client, runs_since_s)
 
-    def _end(self, client: str) -> None:
+    def _end(self, client: str, runs_since_s: float) -> None:
+        """Count an end; `runs_since_s` is inf where the request had to wait before it ran."""
         now_s = time.monotonic()
         if self.waiting:
             if self._last_end_s < now_s:
-                weight = _REMEMBERED if self._gap_s else 1  # from nothing, all would be let in
-                self._gap_s += (now_s - self._last_end_s - self._gap_s) / weight
+                self._learn(now_s - self._last_end_s)
             self._last_end_s = now_s
+        elif (
+            runs_since_s < now_s < self._strict_until_s
+        ):  # nothing waits, by which it would be told
+            self._learn((now_s - runs_since_s) / self._parallel)
         self._count -= 1
         self._ends += 1
         self._of_client[client] -= 1
@@ -142,6 +151,10 @@ class Admission:
             del self._of_client[client]
         if not self.waiting:
             self._waiting_since_s = self._last_end_s = math.inf
+
+    def _learn(self, gap_s: float) -> None:
+        weight = _REMEMBERED if self._gap_s else 1  # from nothing, all would be let in
+        self._gap_s += (gap_s - self._gap_s) / weight
 
     def _refuse(self, why: str) -> None:
         self.refused += 1

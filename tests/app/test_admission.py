@@ -18,6 +18,7 @@ from app.http.admission import (
     CALM_S,
     MAX_WAIT_S,
     POOLS,
+    SPARE_S,
     STANDING_ENDS,
     STANDING_S,
     TARGET_S,
@@ -128,7 +129,7 @@ class TestRule:
     def test_strict_until_it_has_been_quiet(self, clock: list[float]) -> None:
         """Then a burst waits again."""
         with ExitStack() as stack:
-            admission = overloaded(clock, stack)
+            admission = overloaded(clock, stack, slots=2)
             stack.enter_context(admission.entered("a"))  # one waits: no worker is ever idle
             with pytest.raises(Overloaded):
                 stack.enter_context(admission.entered("a"))
@@ -138,7 +139,7 @@ class TestRule:
             clock[0] += 0.9 * CALM_S
             assert admission.is_overloaded
             clock[0] += 0.2 * CALM_S
-            for _ in range(BURST - 1):
+            for _ in range(2 * BURST - 1):
                 stack.enter_context(admission.entered("a"))
 
     @pytest.mark.parametrize("slots", [2, 16])
@@ -146,6 +147,24 @@ class TestRule:
         with ExitStack() as stack:
             admission = overloaded(clock, stack, slots)
             for _ in range(slots // 2):
+                stack.enter_context(admission.entered("a"))
+            with pytest.raises(Overloaded):
+                admission.check("a")
+
+    @pytest.mark.parametrize(("gap_s", "may_wait"), [(0.8 * SPARE_S, True), (1.2 * SPARE_S, False)])
+    def test_for_a_single_worker_one_waits_where_that_is_short(
+        self, clock: list[float], gap_s: float, may_wait: bool
+    ) -> None:
+        """How long one takes is learned while nothing waits, too."""
+        with ExitStack() as stack:
+            admission = overloaded(clock, stack)
+            stack.close()
+            for _ in range(60):
+                with admission.entered("a"):
+                    clock[0] += gap_s
+                    admission._strict_until_s = clock[0] + CALM_S  # others are refused
+            stack.enter_context(admission.entered("a"))
+            with nullcontext() if may_wait else pytest.raises(Overloaded):
                 stack.enter_context(admission.entered("a"))
             with pytest.raises(Overloaded):
                 admission.check("a")
@@ -160,7 +179,7 @@ class TestRule:
     def test_who_has_nothing_here_is_let_in_beside_a_flood(self, clock: list[float]) -> None:
         """But not where the other has one, as he would have."""
         with ExitStack() as stack:
-            admission = overloaded(clock, stack)
+            admission = overloaded(clock, stack, slots=2)
             stack.enter_context(admission.entered("a"))
             with pytest.raises(Overloaded):
                 admission.check("a")
@@ -171,9 +190,9 @@ class TestRule:
     def test_many_names_are_let_in_no_further_than_a_burst(self, clock: list[float]) -> None:
         """One who has several would else open the door for any number of others."""
         with ExitStack() as stack:
-            admission = overloaded(clock, stack)
+            admission = overloaded(clock, stack, slots=2)
             stack.enter_context(admission.entered("a"))
-            for number in range(BURST - 1):
+            for number in range(2 * BURST - 1):
                 stack.enter_context(admission.entered(f"reader {number}"))
             with pytest.raises(Overloaded):
                 admission.check("another reader")

@@ -55,6 +55,7 @@ def test_the_sentences_beside_them_have_their_numbers() -> None:
     assert f"for {admission.STANDING_S:g} s and {admission.STANDING_ENDS} ends" in waiting
     assert f"what waits takes {admission.TARGET_S:g} s" in waiting
     assert f"until {admission.CALM_S:g} s pass" in waiting
+    assert f"if it takes {admission.SPARE_S * 1e3:g} ms at most" in waiting
     assert f"has waited {call_threads.MAX_READ_WAIT_S:g} s for a worker" in waiting
     assert POOLS[Pool.LONG].left_by_jobs == 1
     workers = " ".join(OPERATIONS.section("Workers").split())

@@ -11,8 +11,8 @@ from app.text.notices import NoticeItem, notice_items
 from app.ui.fit_parts import logp_table, parameters_table, understood
 from app.ui.html import as_html
 from app.ui.parts import Facts, Part
-from app.verbs.fit.page.again import AgainForm, again_form, sample_of
 from app.verbs.fit.page.charts import sample_value
+from app.verbs.fit.page.refit_form import AgainForm, again_form, sample_of
 from contract.fit import FitOut
 from domain.errors import InvalidInput, MeasurementMissing
 from domain.fit import ExcludedSample, TraceFit

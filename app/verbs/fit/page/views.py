@@ -24,10 +24,10 @@ from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.ui.panel.asking import answer_address
 from app.ui.panel.form import InvalidForm, asked_of
 from app.ui.panel.state import InputSource, InputState
-from app.verbs.fit.page.again import FIELDS, asked_again
 from app.verbs.fit.page.changes import FitChanges, fit_changes
 from app.verbs.fit.page.charts import chart_views, parameters_data, signature_views
 from app.verbs.fit.page.fit_view import fit_view, view_as_typed
+from app.verbs.fit.page.refit_form import FIELDS, asked_again
 from app.verbs.fit.page.refits import fit_again, fit_beside
 from app.web.fitted import fit_and_store, with_message
 from app.web.forms import FORM, read_form

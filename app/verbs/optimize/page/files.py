@@ -18,14 +18,12 @@ from app.verbs.optimize.page.queued_parts import explored
 from app.verbs.optimize.page.report import Report, report_html, report_of
 from app.verbs.optimize.page.schedule_csv import schedule_csv
 from app.verbs.optimize.page.snippets import file_stem
+from app.verbs.optimize.page.timelines import EXPLORED_CELLS, IN_THREAD_CELLS
 from contract.optimize import OptimizeOut
 from domain.errors import StrategyDeclined
 from models.records import AnswerRecord
 
 router = own_router(include_in_schema=False)
-
-IN_THREAD_CELLS = 60_000  # fragments times stages: some 100 ms
-EXPLORED_CELLS = 1_000_000  # beyond, a worker makes them
 
 
 class FileKind(StrEnum):

@@ -13,7 +13,7 @@ from app.schemas.answers import read_answer, with_unique_names
 from app.text.numbers import format_cost, format_count, format_percent
 from app.text.units import PROVEN_BOUND, format_given_time, format_time
 from app.ui.pages import FOLDER, Pages
-from app.verbs.optimize.page.again import json_lines, whole_question_of
+from app.verbs.optimize.page.question import json_lines, whole_question_of
 from app.verbs.optimize.page.set_this import SetThis, set_this_of
 from app.verbs.optimize.page.surroundings import (
     CountsData,

@@ -14,7 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from app.questions.answers import has_active_table
-from app.verbs.optimize.page.again import json_lines, question_of
+from app.verbs.optimize.page.question import json_lines, question_of
 from app.verbs.optimize.page.schedule_csv import leaves_out_times
 
 if TYPE_CHECKING:

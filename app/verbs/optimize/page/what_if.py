@@ -13,7 +13,7 @@ from app.text.numbers import format_figure, without_zeros
 from app.ui.panel.choices import ShownUnits
 from app.ui.panel.request import uncertainty_of
 from app.ui.panel.state import InputState
-from app.verbs.optimize.page.again import question_of
+from app.verbs.optimize.page.question import question_of
 from contract.optimize import OptimizeOut
 from contract.pipeline import StageOut
 from domain.errors import InvalidInput, StrategyDeclined

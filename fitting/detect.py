@@ -424,7 +424,9 @@ def _knowing(test: str | None) -> list[ReaderSpec]:
     """The readers that know a test of this name."""
     if test is None:
         return []
-    return [one for one in READERS if one.named is not None and one.named.names.search(test)]
+    return [
+        reader for reader in READERS if reader.named is not None and reader.named.names.search(test)
+    ]
 
 
 def _claims(plain: PlainText) -> Iterator[tuple[ReaderSpec, PlainText]]:
@@ -500,7 +502,7 @@ def _refuse(content: bytes, plain: PlainText, test: str | None = None) -> NoRetu
         detail += "; a table is read once its columns are named, as in size=bytes,time=copy:us or "
         detail += "size=bytes,rate=h2d:GB/s (columns)"
     if test is not None and not _knowing(test):
-        known = ", ".join(one.named.example for one in READERS if one.named is not None)
+        known = ", ".join(reader.named.example for reader in READERS if reader.named is not None)
         detail += f"; no test is called {test[:40]}: expected one as {known}"
     elif near and (named := _spec(near[0].format).named) is not None and test is None:
         detail += f"; if it is of one of its tests, name it, as by --test {named.example} (test)"

@@ -30,8 +30,10 @@ class _WithNames(ShellComplete):
         if not (equals and name.startswith("--")):
             return found
         return [
-            CompletionItem(f"{name}={one.value}", help=one.help) if one.type == "plain" else one
-            for one in found
+            CompletionItem(f"{name}={offer.value}", help=offer.help)
+            if offer.type == "plain"
+            else offer
+            for offer in found
         ]
 
 

@@ -56,7 +56,7 @@ def describe_answer(
     form has sent them. Raises NotFound, what `expected` raises for the answer as it is so far, and
     InvalidInput for what is too long, and for a name of several lines.
     """
-    given_name, given_note = (None if one is None else _lines(one) for one in (name, note))
+    given_name, given_note = (None if given is None else _lines(given) for given in (name, note))
     texts = (("name", given_name, MAX_ANSWER_NAME), ("note", given_note, MAX_NOTE))
     for field, text, longest in texts:
         if text is not None and (len(text) > longest or (field == "name" and "\n" in text)):
@@ -82,9 +82,9 @@ def get_answers(store: Store, identifiers: Iterable[str]) -> dict[str, AnswerRec
     """Return those of these stored answers that exist, by identifier."""
     found = {}
     with store.reading() as unit:
-        for one in identifiers:
+        for identifier in identifiers:
             with suppress(NotFound):
-                found[one] = unit.answers.get(one)
+                found[identifier] = unit.answers.get(identifier)
     return found
 
 

@@ -76,7 +76,8 @@ def measured_stage(store: Store, reference: ProfileReference, name: str) -> Meas
     kinds = request.kinds[files.first : last] or (None,) * files.count
     return MeasuredStage(
         tuple(
-            LoadedTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
+            LoadedTrace(trace.digest, trace.content_bytes, trace.pieces, trace.content)
+            for trace in packed
         ),
         kinds,
         files.step,
@@ -93,7 +94,7 @@ def list_measured_stages(store: Store, *, limit: int) -> list[tuple[ProfileRefer
     """
     with store.reading() as unit:
         current = [profile.current for profile in unit.profiles.list(limit=limit)]
-        fitted = [(one, one.provenance.fit_id) for one in current]
+        fitted = [(revision, revision.provenance.fit_id) for revision in current]
         records = [(one, unit.fits.get(fit_id)) for one, fit_id in fitted if fit_id is not None]
     return [
         (ProfileReference(revision.profile, revision.number), name)

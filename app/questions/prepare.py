@@ -106,8 +106,8 @@ def _uncertain(
         fragment_cap,
         current=None if current_bytes is None else NamedCut(CURRENT, current_bytes),
         defaults=tuple(
-            NamedCut(one.name, one.fragment_bytes)
-            for one in default_sizes(problem, current_bytes=current_bytes)
+            NamedCut(default.name, default.fragment_bytes)
+            for default in default_sizes(problem, current_bytes=current_bytes)
         ),
         mtu_bytes=options.mtu_bytes,
         misfit=errors.misfit,

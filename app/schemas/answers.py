@@ -24,7 +24,7 @@ def read_answer(body: bytes) -> OptimizeOut:
 
 def current_of(answer: OptimizeOut) -> int | None:
     """Return the size that is repeated today, bytes; None where the answer does not have it."""
-    found = next((one for one in answer.baselines if one.name == CURRENT), None)
+    found = next((baseline for baseline in answer.baselines if baseline.name == CURRENT), None)
     return None if found is None else found.static_bytes or answer.message_bytes
 
 

@@ -66,7 +66,7 @@ class _Value(click.ParamType[Any]):
         words = [*self.choices, *(_behind(ctx) if isinstance(param, click.Argument) else ())]
         return [
             *([CompletionItem(incomplete, type="file")] if self.takes_files else ()),
-            *(CompletionItem(one) for one in words if one.startswith(incomplete)),
+            *(CompletionItem(word) for word in words if word.startswith(incomplete)),
         ]
 
 

@@ -152,7 +152,7 @@ def _costs(
     if chosen.is_partial:
         yield "time ended before the best schedules were found: more of it may choose other sizes"
     if over_draws is not None:
-        own, *others = (_in_draws(one.regret) for one in over_draws.settings)
+        own, *others = (_in_draws(setting.regret) for setting in over_draws.settings)
         draws = f"{over_draws.draws} draws of the fitted costs"
         yield f"in {draws}, over the best repeated sizes: {own}"
         for one, figures in zip(over_draws.settings[1:], others, strict=True):

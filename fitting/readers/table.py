@@ -314,7 +314,7 @@ def _may_be_cut(line: Line) -> bool:
 def _layout_by_places(line: Line, asked: Sequence[TableColumn]) -> Iterator[_Layout]:
     """Yield how a line is split where it has numbers at all of these places."""
     places = tuple(column.place or 0 for column in asked)
-    for separator in (*(one for one in SEPARATORS if one != _WIDE), _WIDE):
+    for separator in (*(separator for separator in SEPARATORS if separator != _WIDE), _WIDE):
         fields = fields_apart(line, separator)
         if len(fields) > max(places) and all(cell_number(fields[at]) is not None for at in places):
             yield _Layout(separator, tuple(asked), places)

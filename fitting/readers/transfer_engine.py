@@ -226,7 +226,7 @@ def _understood(trace: MessageTrace, output: _Output) -> tuple[tuple[str, str], 
 
 
 def _notices(trace: MessageTrace, output: _Output) -> tuple[Notice, ...]:
-    if trace.latency is None or all(one == "write" for one in output.operations):
+    if trace.latency is None or all(operation == "write" for operation in output.operations):
         return ()
     stated = (
         "the time of a read has the way of the request in it; it is taken as it is, as a larger "

@@ -147,7 +147,7 @@ def test_a_default_verb_is_completed_by_the_word_above_it() -> None:
 
 def test_values_and_files() -> None:
     """Names that an option takes; files where it takes one, and none where it takes a number."""
-    begun = [str(one) for one in Strategy if one.startswith("e")]
+    begun = [str(strategy) for strategy in Strategy if strategy.startswith("e")]
     assert offered("optimize", "pipeline.json", "--strategy", "e") == begun
     assert offered("optimize", "--strategy", "exact", "--js") == ["--json"]
     assert offered("optimize", "--time-limit", "") == []

@@ -223,7 +223,7 @@ def test_help_says_what_every_option_means(words: tuple[str, ...]) -> None:
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.opts
             said = re.sub(r"[^a-z]", "", parameter.help.lower())
-            assert said not in {re.sub(r"[^a-z]", "", one) for one in parameter.opts}
+            assert said not in {re.sub(r"[^a-z]", "", name) for name in parameter.opts}
 
 
 def test_the_common_options_are_documented() -> None:

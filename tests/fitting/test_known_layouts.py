@@ -112,7 +112,7 @@ def perftest(qps: int, costs: tuple[float, float]) -> str:
 
 
 def nixl(costs: tuple[float, float], *, batch: int = 1, csv: bool = False) -> str:
-    rate = [one / 1e3 for one in rates(costs)]
+    rate = [value / 1e3 for value in rates(costs)]
     if csv:
         head = "block_size,batch_size,bw_gb_us,avg_lat_us,avg_prep_us,p99_prep_us\n"
         return head + rows(f"{{}},{batch},{{:.6f}},{{:.4f}},1.0,1.5", rate, times(costs))
@@ -367,7 +367,7 @@ LAYOUTS = (
     Layout(
         "N5",
         "transfer_engine_bench without",
-        "".join(one + "\n" for one in ENGINE.splitlines() if "--mode" not in one),
+        "".join(line + "\n" for line in ENGINE.splitlines() if "--mode" not in line),
         "not of which blocks: keep the command above its lines",
     ),
     Layout(
@@ -509,7 +509,9 @@ LAYOUTS = (
 )
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=[f"{one.of}-{one.what}" for one in LAYOUTS])
+@pytest.mark.parametrize(
+    "layout", LAYOUTS, ids=[f"{layout.of}-{layout.what}" for layout in LAYOUTS]
+)
 def test_a_layout_is_read_right_or_refused_in_words(layout: Layout) -> None:
     content = layout.text.encode()
     if layout.fate is not Fate.READ:
@@ -573,6 +575,6 @@ def test_what_is_refused_for_its_test_says_which_to_run(text: str, step: str) ->
 
 def test_nothing_is_left_open() -> None:
     """What is not read yet: few, and each said to be so."""
-    open_ones = [one.what for one in LAYOUTS if one.fate is Fate.NOT_YET]
+    open_ones = [layout.what for layout in LAYOUTS if layout.fate is Fate.NOT_YET]
     assert len(open_ones) == 2
     assert len(LAYOUTS) - len(open_ones) > 40

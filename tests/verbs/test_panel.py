@@ -33,7 +33,7 @@ OPTIONS = {
     "time_limit": "--time-limit",
     "strategy": "--strategy",
 }
-NAMES = [one for one in OPTIONS if one not in ("message", "strategy")]
+NAMES = [name for name in OPTIONS if name not in ("message", "strategy")]
 FILLED = st.dictionaries(st.sampled_from(NAMES), TEXTS, min_size=1, max_size=3)
 STRATEGIES = st.sampled_from(["auto", "exact", "static", "single"])
 SIZES = st.sampled_from(["4 KiB", "64", "1MB"]) | TEXTS

@@ -155,7 +155,7 @@ def test_a_form_that_is_refused_keeps_what_was_chosen(live: Live, local: str) ->
         ("shape", "line"),
         ("max_ranges", "none"),
         ("stages_overlap", "false"),
-        *[("join", one) for one in ("overlap", "own", "own", "sequence")],
+        *[("join", join) for join in ("overlap", "own", "own", "sequence")],
         ("excluded", "64|1.5|copy_in"),
         ("excluded", "no sample"),
         ("message", "1 MiB"),

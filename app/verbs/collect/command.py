@@ -98,7 +98,7 @@ def _kept(
     if given is not None:
         with store.reading() as unit:
             owners = [owner] if owner else unit.leftovers.owners() or [store.owner]
-        return [(store.of(one), given) for one in owners]
+        return [(store.of(name), given) for name in owners]
     found = collection.kept_by_owner(store, settings.keeps if settings.retention else None)
     if not found and not settings.retention and not collection.has_rules(store):
         rule = "nothing says what is kept: give --keep, or set SLUICE_RETENTION"

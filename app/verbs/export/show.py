@@ -37,7 +37,7 @@ def parts(targets: ExportTargetsOut) -> list[Part]:
 
 def format_export_cost(chosen: ChosenOut, warnings: tuple[str, ...] = ()) -> str:
     """Return what the sizes of an export cost, after what has to be known before that."""
-    warned = "".join(f"{one[0].upper()}{one[1:]}. " for one in warnings)
+    warned = "".join(f"{warning[0].upper()}{warning[1:]}. " for warning in warnings)
     return warned + _cost_words(chosen)
 
 

@@ -95,7 +95,7 @@ def kind_of(arguments: Arguments, probe: Path) -> str:
         names = dict.fromkeys(name for kind, name in known if kind in kinds)
         raise InvalidInput(f"expected one of {', '.join(names)}", field="name")
     given = (arguments.mpicc, arguments.launcher, arguments.allow_run_as_root or None)
-    if name != MPI and any(one is not None for one in given):
+    if name != MPI and any(value is not None for value in given):
         field = next(word for word, one in zip(_OF_MPI, given, strict=True) if one is not None)
         raise InconsistentInput("only signatures over MPI are started by one", field=field)
     if arguments.cold and (found == _SIGNATURE or not can_be_cold(name)):
@@ -230,7 +230,7 @@ def measure_signatures(
                 except KeyboardInterrupt:
                     is_complete = False
                     break
-    if not any(times for one in measured for times in one.cost_us.values()):
+    if not any(times for layer in measured for times in layer.cost_us.values()):
         if not is_complete:
             raise KeyboardInterrupt  # before there was anything to keep
         raise NotMeasurable(

@@ -88,7 +88,7 @@ def parts(
         yield Facts(tuple(sensitivity_facts(answer.sensitivities)))
         yield ""
     yield instead_table(answer)
-    if any(one.source for one in answer.baselines):
+    if any(baseline.source for baseline in answer.baselines):
         yield "What sets the defaults of systems, and where they are written: --json."
     yield ""
     # Those of its fit are counted above it, and listed by the fit.

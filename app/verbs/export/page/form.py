@@ -97,15 +97,15 @@ class ExportForm:
         """Beside a target of one size: those that take a size for each range, or the table."""
         if self.target.takes is not Takes.ONE_SIZE:
             return ()
-        return tuple(_offered(one) for one in _by_title() if one.takes in _FINER)
+        return tuple(_offered(target) for target in _by_title() if target.takes in _FINER)
 
     @property
     def options(self) -> Iterator[OptionField]:
         """The target's options as fields."""
-        for one in self.target.options:
-            value = self.texts.get(f"{_OPTION}{one.name}") or one.default
-            offers = tuple((choice, choice) for choice in one.choices)
-            yield OptionField(one.name, one.meaning, value, one.default or "empty", offers)
+        for option in self.target.options:
+            value = self.texts.get(f"{_OPTION}{option.name}") or option.default
+            offers = tuple((choice, choice) for choice in option.choices)
+            yield OptionField(option.name, option.meaning, value, option.default or "empty", offers)
 
     def query(self) -> Iterator[tuple[str, str]]:
         """Yield the query of the export's own address. Only where nothing is wrong."""

@@ -57,7 +57,7 @@ def fit_changes(before: FitRecord, after: FitRecord) -> FitChanges:
     old = {stage.name: stage for stage in before.fit.fitted_stages}
     new = {stage.name: stage for stage in after.fit.fitted_stages}
     rows, remarks, same = list[ChangeRow](), list[str](), list[str]()
-    for name in (one for one in new if one in old):
+    for name in (stage for stage in new if stage in old):
         found = list(_rows(old[name], new[name]))
         counts = (len(old[name].lines), len(new[name].lines))
         if counts[0] != counts[1]:

@@ -84,7 +84,9 @@ def fit_view(record: FitRecord) -> FitView:
         notices=notice_items(fit.notices),
         parameters=as_html(_parameters(sent)),
         logp=as_html(_logp(sent)),
-        excluded=tuple((sample_value(one), one) for one in options.excluded) if options else (),
+        excluded=tuple((sample_value(sample), sample) for sample in options.excluded)
+        if options
+        else (),
         again=None if is_document else again_form(record),
         digests=record.trace_digests,
         missing=_missing(fit),

@@ -220,7 +220,9 @@ def _group(steps: tuple[str, ...], kinds: set[str], before: Sequence[StepGroup])
             field="join",
         )
     combine = Combine(kinds.pop())
-    known = next((one for one in before if (one.steps, one.combine) == (steps, combine)), None)
+    known = next(
+        (group for group in before if (group.steps, group.combine) == (steps, combine)), None
+    )
     name = " + ".join(steps)
     if len(name) > MAX_NAME_LENGTH:
         name = f"{steps[0]} to {steps[-1]}"[:MAX_NAME_LENGTH]

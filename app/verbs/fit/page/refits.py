@@ -43,7 +43,8 @@ async def stored_traces(request: Request, record: FitRecord) -> tuple[LoadedTrac
 
     packed = await service.call(found)
     return tuple(
-        LoadedTrace(one.digest, one.content_bytes, one.pieces, one.content) for one in packed
+        LoadedTrace(trace.digest, trace.content_bytes, trace.pieces, trace.content)
+        for trace in packed
     )
 
 

@@ -57,10 +57,10 @@ def stage_words(answer: OptimizeOut) -> list[str]:
 
 def _costs(stage: StageOut) -> str:
     parts = []
-    for one in stage.parts:
-        end = one.up_to_bytes
+    for part in stage.parts:
+        end = part.up_to_bytes
         where = f" up to {format_bytes(end)}" if end else ""
-        overhead, per_byte = format_cost(one.overhead_us), format_cost(one.ns_per_byte)
+        overhead, per_byte = format_cost(part.overhead_us), format_cost(part.ns_per_byte)
         parts.append(f"{overhead} µs + {per_byte} ns/byte{where}")
     return "; ".join(parts)
 

@@ -78,7 +78,7 @@ class LibraryView:
 
 def library_named(name: str) -> Target:
     """Return the target of this name, and for any other text the one that is shown first."""
-    known = {one.name: one for one in TARGETS}
+    known = {target.name: target for target in TARGETS}
     return known.get(name, known[DEFAULT_LIBRARY])
 
 
@@ -125,7 +125,7 @@ def _tabs(shown: Target) -> Iterator[LibraryTab]:
     """Libraries in the order of the targets; each by its target that takes least to write."""
     for library in dict.fromkeys(map(_library, sorted(TARGETS, key=_library_order))):
         of_it = sorted(
-            (one for one in TARGETS if _library(one) == library),
+            (target for target in TARGETS if _library(target) == library),
             key=lambda one: _ORDER.index(one.takes),
         )
         yield LibraryTab(of_it[0].name, library, library == _library(shown))
@@ -137,10 +137,10 @@ def _library_order(target: Target) -> tuple[int, str]:
 
 
 def _variants(shown: Target) -> Iterator[LibraryTab]:
-    of_it = [one for one in TARGETS if _library(one) == _library(shown)]
-    for one in of_it if len(of_it) > 1 else ():
-        label = one.title.partition(":")[2].strip() or one.title
-        yield LibraryTab(one.name, label, one is shown)
+    of_it = [target for target in TARGETS if _library(target) == _library(shown)]
+    for target in of_it if len(of_it) > 1 else ():
+        label = target.title.partition(":")[2].strip() or target.title
+        yield LibraryTab(target.name, label, target is shown)
 
 
 def _lines(text: str) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ class WhyView:
     @classmethod
     def of(cls, found: Explanation) -> WhyView:
         unit = TimeUnit.of(found.latency_us)
-        rows = tuple(_saving_row(one, found.latency_us, unit) for one in worthwhile(found))
+        rows = tuple(_saving_row(saving, found.latency_us, unit) for saving in worthwhile(found))
         return cls(
             unit=unit.name,
             binding=_format_binding(found),
@@ -76,7 +76,7 @@ class WhyView:
             more=rows[MAX_SAVINGS:],
             useless=len(found.savings) - len(rows),
             cheaper_by=_format_part(found.cheaper_by),
-            is_solved=any(one.is_solved for one in rows),
+            is_solved=any(row.is_solved for row in rows),
         )
 
 
@@ -116,7 +116,7 @@ def _format_binding(found: Explanation) -> str:
         f"{first.name} holds the message up: {first.fragments} fragments wait for each other "
         f"there, {format_percent(_of_all(found, first))} of the latency"
     )
-    others = ", ".join(f"{one.name} ({one.fragments})" for one in binding[1:4])
+    others = ", ".join(f"{stage.name} ({stage.fragments})" for stage in binding[1:4])
     more = f" and {len(binding) - 4} more" if len(binding) > 4 else ""
     return f"{stated}; then {others}{more}." if others else f"{stated}."
 
@@ -127,16 +127,16 @@ def _of_all(found: Explanation, one: PathShare) -> float:
 
 
 def _share_rows(found: Explanation, unit: TimeUnit) -> Iterator[ShareRow]:
-    for one in found.shares:
+    for share in found.shares:
         yield ShareRow(
-            one.name,
-            str(one.fragments),
-            unit.text(one.overhead_us),
-            unit.text(one.bytes_us),
-            format_percent(_of_all(found, one)),
-            _width(one.overhead_us, found.latency_us),
-            _width(one.bytes_us, found.latency_us),
-            one.is_binding,
+            share.name,
+            str(share.fragments),
+            unit.text(share.overhead_us),
+            unit.text(share.bytes_us),
+            format_percent(_of_all(found, share)),
+            _width(share.overhead_us, found.latency_us),
+            _width(share.bytes_us, found.latency_us),
+            share.is_binding,
         )
     if found.delay_us > 0.0:
         part = _width(found.delay_us, found.latency_us)
@@ -187,7 +187,7 @@ def saved_us(one: Saving) -> float:
 def worthwhile(found: Explanation) -> list[Saving]:
     """Return the savings that are more than nothing, the largest first."""
     ranked = sorted(found.savings, key=lambda one: -saved_us(one))
-    return [one for one in ranked if saved_us(one) > _MIN_SHARE * found.latency_us]
+    return [saving for saving in ranked if saved_us(saving) > _MIN_SHARE * found.latency_us]
 
 
 def advice_of(found: Explanation, pipeline: PipelineOut, units: ShownUnits) -> str:

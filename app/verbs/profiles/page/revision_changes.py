@@ -38,7 +38,7 @@ def _changes(before: CostModel, after: CostModel) -> Iterator[str]:
 
 def _stages(before: Sequence[Stage], after: Sequence[Stage]) -> Iterator[str]:
     """Yield changes by name where names are unique, else by place."""
-    old, new = {one.name: one for one in before}, {one.name: one for one in after}
+    old, new = {stage.name: stage for stage in before}, {stage.name: stage for stage in after}
     if len(old) < len(before) or len(new) < len(after):
         yield from _by_place(before, after)
         return
@@ -62,7 +62,7 @@ def _by_place(before: Sequence[Stage], after: Sequence[Stage]) -> Iterator[str]:
 
 
 def _stage(name: str, before: Stage, after: Stage) -> Iterator[str]:
-    ends = [one.up_to_bytes for one in before.ranges], [one.up_to_bytes for one in after.ranges]
+    ends = [line.up_to_bytes for line in before.ranges], [line.up_to_bytes for line in after.ranges]
     if ends[0] != ends[1]:
         yield f"{name}: {_ranges(after)} instead of {_ranges(before)}"
         return
@@ -90,7 +90,7 @@ def _ranges(stage: Stage) -> str:
     if stage.is_line:
         return "one line"
     ends = ", ".join(
-        format_bytes(one.up_to_bytes) for one in stage.ranges if one.up_to_bytes is not None
+        format_bytes(line.up_to_bytes) for line in stage.ranges if line.up_to_bytes is not None
     )
     return f"{len(stage.ranges)} fit ranges (up to {ends})"
 

@@ -192,7 +192,7 @@ class ProfileView:
         `against` is what was measured for or against the one that is looked at.
         `before` 0 lists from the newest on. `ProfileView.before` is where the list goes on, or 0.
         """
-        known = [one for one in revisions if not before or one.number < before]
+        known = [revision for revision in revisions if not before or revision.number < before]
         cut = known[-REVISIONS_SHOWN:]
         rows = _rows(known[-REVISIONS_SHOWN - 1 :], current=profile.current.number, shown=shown)
         provenance = shown.provenance
@@ -285,7 +285,7 @@ def format_limits(limits: FragmentLimits) -> Iterator[str]:
 
 def _rows(revisions: Sequence[Revision], *, current: int, shown: Revision) -> list[RevisionRow]:
     """Return the revisions, oldest first; the first one's changes are against none."""
-    first = [_row(one, (), current=current, shown=shown) for one in revisions[:1]]
+    first = [_row(revision, (), current=current, shown=shown) for revision in revisions[:1]]
     return first + [
         _row(
             new, changes_between(old.model, new.model) or ("nothing",), current=current, shown=shown

@@ -205,7 +205,7 @@ async def verify(request: Request, name: str) -> Response:
 def _find(store: Store, reference: ProfileReference, after: str | None, work: str) -> ShownProfile:
     found, revisions = list_revisions(store, reference.name)
     number = reference.revision or found.current.number
-    shown = next((one for one in revisions if one.number == number), None)
+    shown = next((revision for revision in revisions if revision.number == number), None)
     if shown is None:
         raise NotFound(f"this profile has no revision {number}", field="profile")
     tables = list_tables(store, reference.name, after=after, limit=TABLES_SHOWN)

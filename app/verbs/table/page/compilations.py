@@ -115,7 +115,7 @@ def _compiled(
     job: JobRecord, table: TableOut, tables: tuple[TableSummary, ...], command: str
 ) -> Compiled:
     revision = table.profile.revision if table.profile else 0
-    active = next((one.digest for one in tables if one.is_active), "")
+    active = next((table.digest for table in tables if table.is_active), "")
     if active == table.digest:
         words = f"Lookups of revision {revision} answer from it now."
         if len(tables) == 1:

@@ -103,7 +103,7 @@ class WorkView:
         return self.place.result_words
 
     @classmethod
-    def of(cls, job: JobRecord, place: WorkPlace) -> WorkView:
+    def from_job(cls, job: JobRecord, place: WorkPlace) -> WorkView:
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal
         error = problem_of(job)

@@ -110,10 +110,12 @@ def begun(name: str) -> dict[str, str]:
 def by_page(name: str, texts: Mapping[str, str]) -> tuple[Any, Mapping[str, str]]:
     """The request that the page makes, and what it says is wrong."""
     if name == "audit":
-        asked, form = AuditForm.of(texts.items()).asked()  # it has fields beside those declared
+        asked, form = AuditForm.from_pairs(
+            texts.items()
+        ).asked()  # it has fields beside those declared
         return asked, form.mistakes
     if name == "layer":
-        of_layer, shown = LayerForm.of(texts.items()).asked()
+        of_layer, shown = LayerForm.from_pairs(texts.items()).asked()
         return known(of_layer), shown.mistakes
     return FORMS[name].asked(texts)
 
@@ -131,9 +133,9 @@ def known(asked: LayerCostsIn | None) -> LayerCostsIn | None:
 def shell(name: str, texts: Mapping[str, str]) -> str:
     """The command that the page offers."""
     if name == "audit":
-        return AuditForm.of(texts.items()).command()
+        return AuditForm.from_pairs(texts.items()).command()
     if name == "layer":
-        return LayerForm.of(texts.items()).command()
+        return LayerForm.from_pairs(texts.items()).command()
     return FORMS[name].shell(texts)
 
 
@@ -452,7 +454,7 @@ def job_by_page(name: str, texts: Mapping[str, str]) -> tuple[Any, Mapping[str, 
     if name == "export":
         form = export_page.export_form(TARGET, texts)
         return form.scope, form.mistakes, form.command(PROFILE)
-    asked, filled = table_page.TableForm.of(texts).asked()
+    asked, filled = table_page.TableForm.from_texts(texts).asked()
     prepared = None if asked is None else (scope_of(asked), asked.activate)
     return prepared, filled.mistakes, filled.command(PROFILE)
 
@@ -521,7 +523,7 @@ def check_job(client: httpx.Client, name: str, texts: dict[str, str]) -> None:
         line = form.command(PROFILE)
     else:
         page = client.post(f"/ui/profiles/{PROFILE}/tables", data=texts)
-        asked, filled = table_page.TableForm.of(texts).asked()
+        asked, filled = table_page.TableForm.from_texts(texts).asked()
         body = b"[]" if asked is None else dump_json(asked)
         answer = client.post(f"/profiles/{PROFILE}/tables", content=body)
         line = filled.command(PROFILE)

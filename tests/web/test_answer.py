@@ -175,7 +175,7 @@ def test_the_alignment_is_what_rounding_costs(ask: Ask) -> None:
         "whole multiples of 64 B"
         in proof_of(replace(document, status=Status.OPTIMAL_BEFORE_ROUNDING)).sentence
     )
-    assert AnswerView.of(document).limits == ("all but the last a multiple of 64 B",)
+    assert AnswerView.from_answer(document).limits == ("all but the last a multiple of 64 B",)
 
 
 def test_a_long_cut_is_summarised() -> None:
@@ -261,7 +261,7 @@ def test_savings_of_nothing_are_counted_only() -> None:
         Saving(0, "a", Cost.OVERHEAD, 0.0, None),
         Saving(0, "a", Cost.PER_BYTE, 0.9, None),
     )
-    view = WhyView.of(Explanation(10.0, 0.0, shares, 0.1, savings))
+    view = WhyView.from_explanation(Explanation(10.0, 0.0, shares, 0.1, savings))
     assert (len(view.savings), view.useless) == (1, 1)
     assert view.savings[0].is_solved is False
     assert view.binding.startswith("No stage holds the message up")

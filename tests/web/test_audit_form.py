@@ -27,7 +27,7 @@ ROWS = [
 
 def form(*pairs: tuple[str, str], **texts: str) -> AuditForm:
     """A form with these fields."""
-    return AuditForm.of([*pairs, *texts.items()])
+    return AuditForm.from_pairs([*pairs, *texts.items()])
 
 
 def test_an_empty_form_asks_nothing() -> None:
@@ -92,8 +92,8 @@ def test_a_configuration_is_read_by_its_library() -> None:
 )
 def test_the_address_has_all_of_it(pairs: tuple[tuple[str, str], ...]) -> None:
     """What is read back from it makes the same address and the same request."""
-    first = AuditForm.of(pairs)
-    again = AuditForm.of(parse_qsl(first.query(), keep_blank_values=True))
+    first = AuditForm.from_pairs(pairs)
+    again = AuditForm.from_pairs(parse_qsl(first.query(), keep_blank_values=True))
     assert again.query() == first.query()
     assert again.asked()[0] == first.asked()[0]
     assert again.asked()[1].mistakes == first.asked()[1].mistakes

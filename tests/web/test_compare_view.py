@@ -26,11 +26,11 @@ def pair(ask: Ask) -> list[OptimizeOut]:
 
 def test_only_what_differs_or_all(pair: list[OptimizeOut]) -> None:
     """The toggle's address has the same answers."""
-    view = CompareView.of(pair, shows_all=False)
+    view = CompareView.from_answers(pair, shows_all=False)
     assert all(len(set(values)) > 1 for values in rows(view).values())
     assert "Message" not in rows(view)
     assert view.toggle == f"/ui/compare?id={pair[0].id}&id={pair[1].id}&all=1"
-    whole = CompareView.of(pair, shows_all=True)
+    whole = CompareView.from_answers(pair, shows_all=True)
     assert rows(whole)["Message"] == ("4 KiB", "4 KiB")
     assert len(whole.rows) == len(view.rows) + view.hidden
     assert rows(whole)["Stage 1"][0] == "sender copy: 7.2 µs + 7.03125 ns/byte"
@@ -39,7 +39,7 @@ def test_only_what_differs_or_all(pair: list[OptimizeOut]) -> None:
 @pytest.mark.usefixtures("native_kernels")
 def test_latencies_are_beside_the_first(pair: list[OptimizeOut]) -> None:
     """The first as it is, others with their excess."""
-    first, second = rows(CompareView.of(pair, shows_all=False))["Latency"]
+    first, second = rows(CompareView.from_answers(pair, shows_all=False))["Latency"]
     assert first == "184.357 µs"
     assert second == "188.9 µs (+2.46 %)"
 
@@ -48,26 +48,26 @@ def test_an_answer_that_time_ended_is_marked(pair: list[OptimizeOut]) -> None:
     """In its name, and differences against it are between limits."""
     first, second = pair
     ended = replace(first, status="time_limit", lower_bound_us=0.9 * first.latency_us)
-    view = CompareView.of([ended, second], shows_all=False)
+    view = CompareView.from_answers([ended, second], shows_all=False)
     assert view.is_cut_off
     assert [side.name.endswith("(cut off)") for side in view.sides] == [True, False]
     assert rows(view)["Latency"][1] == "188.9 µs (+2.46 % to +13.8 %)"
     assert [one.endswith("(cut off)") for one in letters_of([ended, second])] == [True, False]
-    assert not CompareView.of(pair, shows_all=False).is_cut_off
+    assert not CompareView.from_answers(pair, shows_all=False).is_cut_off
 
 
 def test_equal_cuts_are_said(pair: list[OptimizeOut]) -> None:
     """Whatever strategy, costs or proof they come from."""
     first, second = pair
-    assert CompareView.of(pair, shows_all=False).same == ()
+    assert CompareView.from_answers(pair, shows_all=False).same == ()
     again = replace(first, latency_us=1.0)
-    view = CompareView.of([first, second, again, first], shows_all=False)
+    view = CompareView.from_answers([first, second, again, first], shows_all=False)
     assert view.same == ("A, C and D are the same cut.",)
 
 
 def test_bars_are_the_cut(pair: list[OptimizeOut]) -> None:
     """As wide as their part of the message; the greatest fragment of all is as high as can be."""
-    view = CompareView.of(pair, shows_all=False)
+    view = CompareView.from_answers(pair, shows_all=False)
     for side, document in zip(view.sides, pair, strict=True):
         cut = document.fragment_bytes
         assert len(side.bars) == len(cut)
@@ -80,7 +80,7 @@ def test_bars_are_the_cut(pair: list[OptimizeOut]) -> None:
 def test_very_many_fragments_are_drawn_together(ask: Ask) -> None:
     """No page has a bar for each of a hundred thousand fragments; none of them is lost."""
     many = ask(message_bytes=2**17, strategy="static", static_bytes=64)
-    view = CompareView.of([many, ask(message_bytes=2**17)], shows_all=False)
+    view = CompareView.from_answers([many, ask(message_bytes=2**17)], shows_all=False)
     bars = view.sides[0].bars
     assert len(bars) <= MAX_BARS
     assert bars[-1].title.endswith(f"to {many.fragments}: 64 B")
@@ -91,12 +91,13 @@ def test_timelines_of_one_message_alone(ask: Ask) -> None:
     """Else it is said why there are none, also for an aggregate."""
     other = ask(message_bytes=8192)
     assert (
-        "the message is the same" in CompareView.of([ask(), other], shows_all=False).why_no_timeline
+        "the message is the same"
+        in CompareView.from_answers([ask(), other], shows_all=False).why_no_timeline
     )
     line = {"name": "all", "overhead_us": 20.0, "ns_per_byte": 60.0}
     slowest = {"name": "slowest", "overhead_us": 7.0, "ns_per_byte": 25.0}
     outside = ask(aggregate={"total": line, "bottleneck": slowest})
-    view = CompareView.of([ask(), outside], shows_all=True)
+    view = CompareView.from_answers([ask(), outside], shows_all=True)
     assert "aggregate" in view.why_no_timeline
     assert rows(view)["Bottleneck"][1] == "not known"
     assert rows(view)["Stage 1"][1].startswith("total: 20 µs")

@@ -28,8 +28,8 @@ def shown(live: Live, path: str, *, status: int = 200) -> str:
 
 def test_an_empty_form_asks_nothing() -> None:
     """So it is shown without a mistake."""
-    assert not LayerForm.of([]).is_asked
-    assert LayerForm.of([("clock", " 33 MHz ")]).text("clock") == "33 MHz"
+    assert not LayerForm.from_pairs([]).is_asked
+    assert LayerForm.from_pairs([("clock", " 33 MHz ")]).text("clock") == "33 MHz"
 
 
 def test_texts_become_a_request() -> None:
@@ -39,7 +39,7 @@ def test_texts_become_a_request() -> None:
         *(("clock", "33 MHz"), ("wire", "250 ns"), ("features", "in_order")),
         *(("mapping", "transfer"), ("tune", "yes"), ("time_limit", "2.5"), ("unknown", "x")),
     ]
-    asked, form = LayerForm.of(pairs).asked()
+    asked, form = LayerForm.from_pairs(pairs).asked()
     assert asked is not None
     assert (asked.layer, asked.message_bytes, asked.packet_words) == (
         "cmam-finite",
@@ -51,7 +51,7 @@ def test_texts_become_a_request() -> None:
     assert (asked.mapping, asked.tune, asked.time_limit_s) == ("transfer", True, 2.5)
     assert form.has_more
     assert "unknown" not in form.query()
-    assert LayerForm.of([("bytes", "64"), ("features", "all")]).query() == "bytes=64"
+    assert LayerForm.from_pairs([("bytes", "64"), ("features", "all")]).query() == "bytes=64"
 
 
 @pytest.mark.parametrize("as_sent", [False, True])
@@ -59,7 +59,7 @@ def test_a_document_takes_the_place_of_a_published_layer(as_sent: bool) -> None:
     """As it is, or inside the file that has it."""
     document = layer_document(shipped_layers()["cmam-single"])
     text = json.dumps({"layer": document} if as_sent else document)
-    asked, _ = LayerForm.of([("bytes", "16"), ("document", text)]).asked()
+    asked, _ = LayerForm.from_pairs([("bytes", "16"), ("document", text)]).asked()
     assert asked is not None
     assert not isinstance(asked.layer, str)
     assert given_layer(asked.layer) == shipped_layers()["cmam-single"]

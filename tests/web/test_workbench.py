@@ -99,7 +99,7 @@ def test_what_was_typed_is_shown_again(
     typed: float, cost: CostUnit, overhead: OverheadUnit
 ) -> None:
     """And means the same, to the last bit."""
-    units = ShownUnits.of({"overhead_unit": overhead, "cost_unit": cost})
+    units = ShownUnits.from_texts({"overhead_unit": overhead, "cost_unit": cost})
     text = f"{typed:.6g}"
     ns, us = units.cost.to_ns_per_byte(float(text)), units.overhead.to_us(float(text))
     assert float(units.format_cost(ns)) == float(units.format_overhead(us)) == float(text)

@@ -43,7 +43,7 @@ class ShownUnits:
     kept: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> ShownUnits:
+    def from_texts(cls, given: Mapping[str, str]) -> ShownUnits:
         """Return units as an address has them; what a page never sends counts as nothing."""
         default = cls()
         return cls(

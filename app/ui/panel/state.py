@@ -299,9 +299,9 @@ class InputState:
         """
         kept = {"current": self.current, "relative": self.relative}
         if self.source is not InputSource.TABLE:
-            return ShownUnits.of(kept)
+            return ShownUnits.from_texts(kept)
         units = {"overhead_unit": self.overhead_unit, "cost_unit": self.cost_unit}
-        return ShownUnits.of({**kept, **units})
+        return ShownUnits.from_texts({**kept, **units})
 
     def keeping(self, kept: Iterable[tuple[str, str]]) -> InputState:
         """Return the same with what an address keeps of the question."""

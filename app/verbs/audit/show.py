@@ -190,7 +190,7 @@ class AuditView:
     chart: Mapping[str, object]
 
     @classmethod
-    def of(cls, audit: AuditOut) -> AuditView:
+    def from_audit(cls, audit: AuditOut) -> AuditView:
         badge, badge_words, verdict = _badge(audit)
         notices = (*audit.warnings, *audit.fit_warnings)
         return cls(

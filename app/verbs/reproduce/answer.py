@@ -24,7 +24,7 @@ class ReproducedOut:
     ok: bool | None
 
     @classmethod
-    def of(cls, paper: str, item: Item) -> Iterator[ReproducedOut]:
+    def from_item(cls, paper: str, item: Item) -> Iterator[ReproducedOut]:
         """Yield the numbers of one item, in its order."""
         for figure in item.figures:
             yield cls(

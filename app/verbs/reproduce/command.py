@@ -47,7 +47,7 @@ def run(arguments: Arguments, output: Output) -> int:
         row
         for paper, items in computed
         for item in items
-        for row in ReproducedOut.of(paper.name, item)
+        for row in ReproducedOut.from_item(paper.name, item)
     ]
     body = orjson.dumps(results, option=orjson.OPT_INDENT_2) + b"\n"
     if folder is not None:

@@ -90,7 +90,7 @@ class CompareView:
     timeline_address: str
 
     @classmethod
-    def of(
+    def from_answers(
         cls, answers: Sequence[OptimizeOut], *, shows_all: bool, names: Names = NAMELESS
     ) -> CompareView:
         rows = [row for row in _rows(answers) if any(row.values)]
@@ -321,7 +321,7 @@ async def timeline(request: Request) -> Response:
     ids = _ids(request)
     service = service_of(request)
     bodies, names = await service.call(lambda: _stored(service.context.store, ids))
-    view = await service.call(lambda: CompareView.of(_read(bodies), shows_all=False))
+    view = await service.call(lambda: CompareView.from_answers(_read(bodies), shows_all=False))
     if view.why_no_timeline:
         raise InvalidInput(view.why_no_timeline)
     if view.cells <= IN_THREAD_CELLS:
@@ -353,7 +353,7 @@ def _read(bodies: Sequence[bytes]) -> list[OptimizeOut]:
 def _values(store: Store, ids: Sequence[str], *, shows_all: bool) -> dict[str, Any]:
     bodies, names = _stored(store, ids)
     answers = _read(bodies)
-    view = CompareView.of(answers, shows_all=shows_all, names=names)
+    view = CompareView.from_answers(answers, shows_all=shows_all, names=names)
     is_at_once = not view.why_no_timeline and view.cells <= AT_ONCE_CELLS
     svg = drawn(answers, names) if is_at_once else ""
     arrivals = arrivals_chart(answers, [f"{side.letter} {side.name}" for side in view.sides])

@@ -91,7 +91,7 @@ class AnswerDetails:
     first: str = ""
 
     @classmethod
-    def of(cls, body: bytes) -> AnswerDetails:
+    def from_body(cls, body: bytes) -> AnswerDetails:
         """Read a stored answer. Raises UnreadableRecord."""
         answer = read_answer(body)
         first = format_size(answer.fragment_bytes[0], with_bytes=False)
@@ -121,7 +121,7 @@ class AnswerRow:
     known: AnswerDetails
 
     @classmethod
-    def of(cls, summary: AnswerSummary, known: AnswerDetails) -> AnswerRow:
+    def from_summary(cls, summary: AnswerSummary, known: AnswerDetails) -> AnswerRow:
         badge, words, _ = STATUS_WORDS[summary.status]
         named = summary.profile_name is not None
         latency_us, bound_us = summary.latency_us, summary.lower_bound_us
@@ -168,7 +168,10 @@ async def stored_answers(request: Request) -> Response:
         status=422 if form.mistakes else 200,
         section=SECTION,
         form=form,
-        rows=[AnswerRow.of(one, known.get(one.id, AnswerDetails())) for one in found.summaries],
+        rows=[
+            AnswerRow.from_summary(one, known.get(one.id, AnswerDetails()))
+            for one in found.summaries
+        ],
         elsewhere=_elsewhere(form.ticked, found),
         later=found.after or "",
         first=form.page_address("") if after else "",
@@ -193,7 +196,7 @@ def _known(store: Store, found: AnswerPage) -> dict[str, AnswerDetails]:
     known = {}
     for id, record in get_answers(store, short).items():
         with suppress(UnreadableRecord):
-            known[id] = AnswerDetails.of(record.body)
+            known[id] = AnswerDetails.from_body(record.body)
     return known
 
 

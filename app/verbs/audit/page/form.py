@@ -43,7 +43,7 @@ class AuditForm:
     elsewhere: str = ""
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> AuditForm:
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> AuditForm:
         """Read what a form sent, or what an address has."""
         given = list(pairs)
         texts = {name: text.strip() for name, text in given if name in _WORDS or name == "fit"}

@@ -38,7 +38,7 @@ MAX_NAMES = 200
 @says_refusals
 async def audit(request: Request) -> Response:
     """Show the form; where the address has a setting, also a place for its result."""
-    form = AuditForm.of(request.query_params.multi_items())
+    form = AuditForm.from_pairs(request.query_params.multi_items())
     asked = None
     if form.is_asked:
         asked, form = form.asked()
@@ -51,7 +51,7 @@ async def audit(request: Request) -> Response:
 @says_refusals
 async def ask(request: Request) -> Response:
     """Lead to the result: the question's own address, or its job's where that is too long."""
-    form = AuditForm.of(await read_form(request))
+    form = AuditForm.from_pairs(await read_form(request))
     asked, form = form.asked()
     if asked is None:
         return await _form_page(request, form, {}, status=422)
@@ -72,7 +72,7 @@ async def ask(request: Request) -> Response:
 @says_refusals
 async def result(request: Request) -> Response:
     """Start the audit that the address asks for, or join it; show its result if it is there."""
-    asked, form = AuditForm.of(request.query_params.multi_items()).asked()
+    asked, form = AuditForm.from_pairs(request.query_params.multi_items()).asked()
     if asked is None:
         return _part(request, {"form": form}, status=422)
     try:
@@ -129,7 +129,7 @@ def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
     problem = problem_of(job) if job.state is JobState.FAILED else None
     if job.state is JobState.DONE and job.best is not None:
         try:
-            shown["view"] = AuditView.of(read_output(AuditOut, job.best))
+            shown["view"] = AuditView.from_audit(read_output(AuditOut, job.best))
         except UnreadableRecord as refusal:
             problem = problem_out(refusal)
         # A CI job decides by a limit, and looks the costs up.
@@ -145,7 +145,7 @@ def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
             part=f"{KEPT.format(id=job.id)}/result",
             again_form="audit-form",
         )
-        shown["work"] = WorkView.of(job, place)
+        shown["work"] = WorkView.from_job(job, place)
     return shown
 
 

@@ -60,7 +60,7 @@ class ComposeForm:
     }
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[str, str]]) -> ComposeForm:
+    def from_pairs(cls, pairs: Sequence[tuple[str, str]]) -> ComposeForm:
         """Return the form as it was sent; one row more than there may be stages is kept."""
         given: dict[str, list[str]] = {}
         for name, value in pairs:

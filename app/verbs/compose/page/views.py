@@ -39,7 +39,7 @@ async def compose(request: Request) -> Response:
 async def composed(request: Request) -> Response:
     """Fit each stage by its own files and go to the fit of all, or show which row is wrong."""
     pairs = await read_form(request)
-    form = ComposeForm.of(pairs)
+    form = ComposeForm.from_pairs(pairs)
     if change := change_of(pairs):
         return await _page(request, form.changed(change))
     service = service_of(request)

@@ -164,7 +164,7 @@ def _outcome(request: Request, name: str, form: ExportForm, job: JobRecord) -> d
         part=_address(request, name, f"{target}/text", job),
         again_form="export-form",
     )
-    return {"work": WorkView.of(job, place)}
+    return {"work": WorkView.from_job(job, place)}
 
 
 # --- a job's result -------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class JobView:
     data: Mapping[str, object]
 
     @classmethod
-    def of(cls, job: JobRecord) -> JobView:
+    def from_job(cls, job: JobRecord) -> JobView:
         asked, progress = _asked(job), progress_out(job)
         kind, word = WORDS[job.state]
         is_stopping = job.cancel_requested and not job.state.is_terminal

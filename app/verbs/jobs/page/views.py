@@ -43,7 +43,7 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
 
     The question is shown in the units of the address, and so is the answer's.
     """
-    service, units = service_of(request), ShownUnits.of(request.query_params)
+    service, units = service_of(request), ShownUnits.from_texts(request.query_params)
     found = await service.call(lambda: get_job(service.context.store, id))
     is_done = follow and found.state is JobState.DONE
     if is_done and found.answer_id is not None:
@@ -52,13 +52,13 @@ async def job(request: Request, id: str, follow: Annotated[str, Query()] = "") -
         place = place_of(found)
         if is_done:
             return moved(request, place.result)
-        view = WorkView.of(found, place)
+        view = WorkView.from_job(found, place)
         return page(
             request, "job_work.html", section=SECTIONS[OperationKind(found.kind)], work=view
         )
 
     def made() -> Response:
-        view, entry = JobView.of(found), entry_of(found).in_units(units)
+        view, entry = JobView.from_job(found), entry_of(found).in_units(units)
         return panel_page(request, "job.html", entry, section="Workbench", job=view, units=units)
 
     return await service.call(made)

@@ -41,7 +41,7 @@ class LayerForm:
     mistakes: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> LayerForm:
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> LayerForm:
         """Read what a form sent, or what an address has."""
         return cls({name: text.strip() for name, text in pairs if name in WORDS})
 

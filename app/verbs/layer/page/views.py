@@ -74,7 +74,7 @@ class MessageView:
     best: str
 
     @classmethod
-    def of(cls, message: MessageCostsOut, words_a_packet: int) -> MessageView:
+    def from_message(cls, message: MessageCostsOut, words_a_packet: int) -> MessageView:
         """Return a message as it is shown."""
         return cls(
             size=format_bytes(message.message_bytes),
@@ -100,7 +100,7 @@ class LayerView:
     warnings: tuple[str, ...]
 
     @classmethod
-    def of(cls, answer: LayerAnswer) -> LayerView:
+    def from_answer(cls, answer: LayerAnswer) -> LayerView:
         """Return an answer as it is shown."""
         costs = sent(answer)
         drawn = base64.b64encode(render_layer_svg(answer).encode()).decode()
@@ -109,7 +109,7 @@ class LayerView:
             name=costs.layer.name,
             source=costs.layer.source,
             picture=f"data:image/svg+xml;base64,{drawn}",
-            messages=tuple(MessageView.of(one, words) for one in costs.messages),
+            messages=tuple(MessageView.from_message(one, words) for one in costs.messages),
             is_tuned=bool(answer.tuned),
             has_cycles=costs.cycles is not None,
             stages=tuple(_panel_fields(answer)),
@@ -220,7 +220,7 @@ router = own_router(include_in_schema=False)
 @says_refusals
 async def layers(request: Request) -> Response:
     """Show the form; where the address asks something, its result, or a place for it."""
-    form = LayerForm.of(request.query_params.multi_items())
+    form = LayerForm.from_pairs(request.query_params.multi_items())
     if not form.is_asked:
         return _page(request, "layers.html", form)
     operation, form = _prepared(form, service_of(request).context.settings)
@@ -236,7 +236,7 @@ async def ask(request: Request) -> Response:
     pairs = await read_form(request)
     settings = service_of(request).context.settings
     operation, form = await service_of(request).call(
-        lambda: _prepared(LayerForm.of(pairs), settings)
+        lambda: _prepared(LayerForm.from_pairs(pairs), settings)
     )
     query = form.query()
     if operation is not None and len(query) <= MAX_ADDRESS:
@@ -248,7 +248,7 @@ async def ask(request: Request) -> Response:
 @says_refusals
 async def result(request: Request) -> Response:
     """Show the result of what the address asks, for the place that the page has for it."""
-    form = LayerForm.of(request.query_params.multi_items())
+    form = LayerForm.from_pairs(request.query_params.multi_items())
     operation, form = _prepared(form, service_of(request).context.settings)
     template = "layers_result.html" if is_htmx(request) else "layers.html"
     return await _shown(request, template, operation, form)
@@ -279,7 +279,7 @@ async def _shown(
             raise
         status = kind_of(refusal.code).status
         return _page(request, template, form.refused(refusal), status=status)
-    view = await service.call(lambda: LayerView.of(answer))
+    view = await service.call(lambda: LayerView.from_answer(answer))
     return _page(request, template, form, view=view)
 
 

@@ -95,7 +95,7 @@ async def answer(
     return await answer_page(
         request,
         id,
-        ShownUnits.of(request.query_params),
+        ShownUnits.from_texts(request.query_params),
         beside=_beside(beside),
         shown=_shown(sizes),
     )
@@ -156,7 +156,7 @@ async def timeline(
     to_us: Annotated[str, Query()] = "",
 ) -> Response:
     """Show the timeline of an answer with many fragments, or of a stretch of its time."""
-    body, units = await _body(request, id), ShownUnits.of(request.query_params)
+    body, units = await _body(request, id), ShownUnits.from_texts(request.query_params)
     service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
     answer = await service.call(lambda: read_answer(body))
     cells = 0 if answer.pipeline is None else answer.cells
@@ -188,17 +188,17 @@ async def cut(request: Request, id: str) -> Response:
 async def why(request: Request, id: str) -> Response:
     """Show the critical path by stage, and what cheaper costs would save."""
     body, cap = await _body(request, id), _fragment_cap(request)
-    units = ShownUnits.of(request.query_params)
+    units = ShownUnits.from_texts(request.query_params)
 
     def explained() -> dict[str, Any]:
         answer = with_unique_names(read_answer(body))
         asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
         if asked.cells > MAX_CELLS:
-            unexplained = UnexplainedAnswer.of(answer, asked.cells, MAX_CELLS)
+            unexplained = UnexplainedAnswer.from_answer(answer, asked.cells, MAX_CELLS)
             return {"why": None, "advice": "", "unexplained": unexplained}
         found = explain(asked)
         advice = advice_of(found, answer.pipeline, units) if answer.pipeline else ""
-        return {"why": WhyView.of(found), "advice": advice}
+        return {"why": WhyView.from_explanation(found), "advice": advice}
 
     return await part_of(request, id, _WHY, explained, query=units.asked)
 
@@ -209,7 +209,7 @@ async def library(request: Request, id: str, target: Annotated[str, Query()] = "
     """Show the size to set as a library takes it: its exact text, and what makes it a bad idea."""
     body, service = await _body(request, id), service_of(request)
     settings, store = service.context.settings, service.context.store
-    units, wanted = ShownUnits.of(request.query_params), library_named(target)
+    units, wanted = ShownUnits.from_texts(request.query_params), library_named(target)
 
     def written() -> dict[str, Any]:
         answer = read_answer(body)
@@ -228,7 +228,10 @@ async def changed_cost(request: Request, id: str) -> Response:
 
     A script gets what they change, and nothing is stored: a slider passes many.
     """
-    factors, units = changed_costs(await sent_fields(request)), ShownUnits.of(request.query_params)
+    factors, units = (
+        changed_costs(await sent_fields(request)),
+        ShownUnits.from_texts(request.query_params),
+    )
     record, service = await _record(request, id), service_of(request)
     is_in_place = is_htmx(request)
     if is_in_place and not factors:
@@ -255,7 +258,7 @@ async def changed_cost(request: Request, id: str) -> Response:
 async def sweep(request: Request, id: str, cost: Annotated[str, Query()] = "") -> Response:
     """Show the latency against one cost, from a quarter of it to four times as much."""
     body, cap = await _body(request, id), _fragment_cap(request)
-    units = ShownUnits.of(request.query_params)
+    units = ShownUnits.from_texts(request.query_params)
 
     def drawn() -> dict[str, Any]:
         answer = with_unique_names(read_answer(body))
@@ -275,7 +278,7 @@ async def sweep(request: Request, id: str, cost: Annotated[str, Query()] = "") -
 async def fragment_sizes(request: Request, id: str) -> Response:
     """Show latency against the size that is repeated."""
     body, cap = await _body(request, id), _fragment_cap(request)
-    units = ShownUnits.of(request.query_params)
+    units = ShownUnits.from_texts(request.query_params)
 
     def drawn() -> dict[str, Any]:
         answer = read_answer(body)
@@ -419,7 +422,7 @@ def _shown(given: str) -> str:
 def _values(store: Store, answer: OptimizeOut, beside: DrawnBelow, base_url: str) -> dict[str, Any]:
     is_drawn = answer.pipeline is not None and answer.cells <= AT_ONCE_CELLS
     return {
-        "view": AnswerView.of(with_unique_names(answer)),
+        "view": AnswerView.from_answer(with_unique_names(answer)),
         "timeline": timeline_of(answer, Drawing(beside)) if is_drawn else None,
         "answer_id": answer.id,
         "beside": beside,

@@ -56,7 +56,7 @@ class Surroundings:
     remarks: tuple[str, ...]
 
     @classmethod
-    def of(cls, answer: OptimizeOut, fragment_cap: int) -> Surroundings:
+    def from_answer(cls, answer: OptimizeOut, fragment_cap: int) -> Surroundings:
         """Analyse an answer; each part has a time of its own."""
         asked = surroundings_of(answer, fragment_cap=fragment_cap)
         points = explore.counts(asked, time_limit_s=min(_COUNTS_S, explore.COUNTS_LIMIT_S))
@@ -72,7 +72,7 @@ class Surroundings:
             curves_element(sizes_plot(sizes.data)),
             alternatives_of(answer, alternatives)
             if alternatives
-            else AnswerView.of(answer).alternatives,
+            else AnswerView.from_answer(answer).alternatives,
             alternatives_remarks(answer, alternatives),
             (*counts.remarks, *sizes.remarks),
         )
@@ -184,16 +184,16 @@ def report_of(body: bytes, *, fragment_cap: int) -> Report:
     drawn, no_timeline = _drawn(answer)
     explained = _explained(answer, fragment_cap) if drawn else None
     lines = tuple(_fragment_lines(answer))
-    around = Surroundings.of(answer, fragment_cap)
+    around = Surroundings.from_answer(answer, fragment_cap)
     return Report(
-        view=AnswerView.of(answer),
+        view=AnswerView.from_answer(answer),
         set_this=set_this_of(answer, fragment_cap=fragment_cap),
         message=format_bytes(answer.message_bytes),
         delay=_delay(answer),
         stages=tuple(_stage_lines(answer, drawn, explained)),
         fragments=lines[:MAX_ROWS],
         fragments_left_out=format_count(len(lines) - MAX_ROWS) if len(lines) > MAX_ROWS else "",
-        why=WhyView.of(explained) if explained else None,
+        why=WhyView.from_explanation(explained) if explained else None,
         alternatives=around.alternatives,
         alternative_remarks=around.alternative_remarks,
         unit=latency_unit(answer).name,

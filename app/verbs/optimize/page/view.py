@@ -171,7 +171,7 @@ class AnswerView:
     caption: str
 
     @classmethod
-    def of(cls, answer: OptimizeOut) -> AnswerView:
+    def from_answer(cls, answer: OptimizeOut) -> AnswerView:
         unit = latency_unit(answer)
         return cls(
             id=answer.id,

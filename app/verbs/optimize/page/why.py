@@ -65,7 +65,7 @@ class WhyView:
     is_solved: bool
 
     @classmethod
-    def of(cls, found: Explanation) -> WhyView:
+    def from_explanation(cls, found: Explanation) -> WhyView:
         unit = TimeUnit.of(found.latency_us)
         rows = tuple(_saving_row(saving, found.latency_us, unit) for saving in worthwhile(found))
         return cls(
@@ -88,7 +88,7 @@ class UnexplainedAnswer:
     known: str
 
     @classmethod
-    def of(cls, answer: OptimizeOut, cells: int, max_cells: int) -> UnexplainedAnswer:
+    def from_answer(cls, answer: OptimizeOut, cells: int, max_cells: int) -> UnexplainedAnswer:
         """Describe an answer with more fragments times stages than are followed."""
         stage = bottleneck_name(answer)
         return cls(

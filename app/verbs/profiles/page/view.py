@@ -61,7 +61,7 @@ class TableRow:
     file_stem: str
 
     @classmethod
-    def of(cls, summary: TableSummary) -> TableRow:
+    def from_summary(cls, summary: TableSummary) -> TableRow:
         revision = summary.profile_revision or 0
         return cls(
             digest=summary.digest,
@@ -99,7 +99,7 @@ class VerificationView:
     also: tuple[str, ...]
 
     @classmethod
-    def of(cls, found: Verification) -> VerificationView:
+    def from_verification(cls, found: Verification) -> VerificationView:
         offset = format_time(found.offset_us or 0.0)
         return cls(
             verdict=_VERDICTS[found.verdict].format(offset=offset),
@@ -124,7 +124,7 @@ class VerifyForm:
     sent: SentTransfers
 
     @classmethod
-    def of(
+    def from_revision(
         cls,
         shown: Revision,
         measured: tuple[str, ...],
@@ -179,7 +179,7 @@ class ProfileView:
         return f"{self.name}@{self.number}"
 
     @classmethod
-    def of(
+    def from_profile(
         cls,
         profile: HardwareProfile,
         revisions: Sequence[Revision],
@@ -210,7 +210,11 @@ class ProfileView:
             before=cut[0].number if len(known) > len(cut) else 0,
             verified=against.notice().detail if against else "",
             has_failed=against is not None and against.has_failed,
-            verification=(VerificationView.of(shown.verification) if shown.verification else None),
+            verification=(
+                VerificationView.from_verification(shown.verification)
+                if shown.verification
+                else None
+            ),
         )
 
 

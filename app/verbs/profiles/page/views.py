@@ -126,7 +126,9 @@ async def profile_page(
     found = await service.call(lambda: _find(service.context.store, reference, after, asked))
     if found.work is not None and not form.mistakes:
         form = found.work.form
-    view = ProfileView.of(found.profile, found.revisions, found.shown, found.against, before)
+    view = ProfileView.from_profile(
+        found.profile, found.revisions, found.shown, found.against, before
+    )
     here = f"{PLACE}/{view.reference}"
     return page(
         request,
@@ -134,14 +136,14 @@ async def profile_page(
         status=status,
         section=SECTION,
         view=view,
-        tables=[TableRow.of(summary) for summary in found.tables.summaries],
+        tables=[TableRow.from_summary(summary) for summary in found.tables.summaries],
         older_tables=address(here, (("tables", found.tables.after or ""),)),
         has_older_tables=found.tables.after is not None,
         form=form,
         words={word.name: word for word in FORM.words},
         texts=form.texts,
         mistakes=form.mistakes,
-        verify=VerifyForm.of(
+        verify=VerifyForm.from_revision(
             found.shown,
             found.measured,
             base_url=base_url_of(request),

@@ -96,7 +96,7 @@ def table_work(store: Store, name: str, identifier: str) -> TableWork | None:
         into=INTO,
         again_form=FORM,
     )
-    return TableWork(form, WorkView.of(job, place), None)
+    return TableWork(form, WorkView.from_job(job, place), None)
 
 
 def running_tables(store: Store, name: str, shown: str) -> tuple[RunningCompilation, ...]:

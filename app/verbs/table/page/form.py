@@ -29,7 +29,7 @@ class TableForm:
         return any(self.texts[word.name] for word in _LIMITS)
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> TableForm:
+    def from_texts(cls, given: Mapping[str, str]) -> TableForm:
         """Return the form as it was sent."""
         return cls({word.name: given.get(word.name, "").strip() for word in FORM.words})
 

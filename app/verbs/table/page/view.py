@@ -32,7 +32,7 @@ class TableView:
     has_failed: bool
 
     @classmethod
-    def of(cls, table: TableOut, against: Against | None, *, is_active: bool) -> TableView:
+    def from_table(cls, table: TableOut, against: Against | None, *, is_active: bool) -> TableView:
         said = said_of(against)
         pairs = tuple(pair for pair in show.figures(table).pairs if pair[0] != _FILE)
         ranges = [show.missed(table, most=len(table.missed))] if table.missed else []

@@ -45,7 +45,7 @@ def result(job: JobRecord) -> str:
 async def compile_one(request: Request, name: str) -> Response:
     """Start to compile a table, or show the profile with what is wrong with what was asked for."""
     reference = known_reference(name)
-    asked, form = TableForm.of(await sent_fields(request)).asked()
+    asked, form = TableForm.from_texts(await sent_fields(request)).asked()
     if asked is None:
         return await profile_page(request, reference, form, status=422)
     service = service_of(request)
@@ -106,4 +106,4 @@ def _view(store: Store, reference: ProfileReference, digest: str) -> TableView:
     except NotFound:
         is_active = False
     against = Stored.of_store(store).against(get_revision(store, pinned))
-    return TableView.of(read_output(TableOut, found.document), against, is_active=is_active)
+    return TableView.from_table(read_output(TableOut, found.document), against, is_active=is_active)

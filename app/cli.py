@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 from app.console.arguments import COMPLETE, own_words, parse
 from app.console.completion import complete
 from app.console.rows_advice import advise
-from app.errors import INTERNAL, KINDS, exit_code
+from app.errors import INTERNAL, INTERRUPTED, KINDS, exit_code
 from app.registry import VERBS
 from app.ui.grammar import Arguments
 from app.ui.terminal import Output, leave_reader
 from domain.errors import SluiceError
 
-INTERRUPTED = 130
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_WRITTEN = KINDS["invalid_input"].exit_code  # as where a file that is named is full
 

@@ -31,6 +31,7 @@ class ErrorKind:
     title: str
 
 
+INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended
 INTERNAL = ErrorKind(500, 70, "Internal error")
 _INPUT, _REFUSED, _MISSING, _CONFLICT, _LIMIT, _UNAVAILABLE = 2, 3, 4, 5, 6, 69
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
     from models.session import Store
 
-INTERRUPTED = 130
 _NAMES = 1000  # of profiles, among which the one that was meant is looked for
 
 

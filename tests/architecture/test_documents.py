@@ -107,7 +107,7 @@ def test_every_error_code_is_documented_with_its_status_and_exit_code() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     """Those of errors, success, verdicts on audits and papers, Ctrl-C and a reader that left."""
-    from app.console.commands import INTERRUPTED
+    from app.errors import INTERRUPTED
     from app.ui.terminal import READER_LEFT
     from app.verbs.audit.command import TOO_HIGH
     from app.verbs.reproduce.command import OUTSIDE

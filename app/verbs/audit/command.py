@@ -26,9 +26,10 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Audit, print, and return the exit code, which shows whether the limit is kept."""
-    from app.console.commands import INTERRUPTED, store_for
+    from app.console.commands import store_for
     from app.console.files import costs_of, read_source, request_of
     from app.console.running import counting_line, run_operation
+    from app.errors import INTERRUPTED
     from app.questions.source import Stored
     from app.schemas.base import dump_json
     from app.schemas.source import source_of

@@ -32,8 +32,9 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Search, and print what was found, or the setting alone where one was asked for."""
-    from app.console.commands import INTERRUPTED, store_for
+    from app.console.commands import store_for
     from app.console.running import counting_line, run_operation
+    from app.errors import INTERRUPTED
     from app.questions.source import Stored
     from app.schemas.base import dump_json
     from app.settings import Settings

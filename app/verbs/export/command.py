@@ -46,8 +46,8 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Render to standard output or a file, or list the targets."""
-    from app.console.commands import INTERRUPTED
     from app.console.files import check_target, write_whole
+    from app.errors import INTERRUPTED
     from app.text.units import printable
 
     if arguments.list:

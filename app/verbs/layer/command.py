@@ -36,9 +36,10 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Count, tune where that is asked for, print, draw, and store the stages."""
-    from app.console.commands import INTERRUPTED, opened_store
+    from app.console.commands import opened_store
     from app.console.files import check_target, write_drawing
     from app.console.running import counting_line, run_operation
+    from app.errors import INTERRUPTED
     from app.plots.models_svg import render_layer_svg
     from app.questions.source import Stored
     from app.schemas.base import dump_json, read_output

@@ -128,8 +128,8 @@ def _check_two_machines(arguments: Arguments) -> None:
 
 def _measure_tool(arguments: Arguments, output: Output) -> int:
     """Run an existing tool, keep what it prints in a folder, and fit that."""
-    from app.console.commands import INTERRUPTED
     from app.console.fit import fit_named
+    from app.errors import INTERRUPTED
     from app.text.units import printable
     from app.verbs.measure.operation import run_tool
 
@@ -147,9 +147,9 @@ def _finish(
     arguments: Arguments, output: Output, target: str, text: str, *, is_complete: bool
 ) -> int:
     """Keep what was measured, and fit it where all of it was."""
-    from app.console.commands import INTERRUPTED
     from app.console.files import write_whole
     from app.console.fit import fit_named
+    from app.errors import INTERRUPTED
     from app.text.units import printable
 
     write_whole(target, text.encode(), field="output", noun="measurements")

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.console.commands import INTERRUPTED
 from app.console.far_side import far_side, place_of, token_of
 from app.console.measurable import check_results
 from app.console.probe_runs import PROBED, facts_of_machine, probe_options, shown
@@ -23,6 +22,7 @@ from app.console.stage_samples import (
     check_samples,
     max_bytes_of,
 )
+from app.errors import INTERRUPTED
 from app.text.units import printable
 from app.ui.grammar import Arguments
 from app.ui.terminal import Output

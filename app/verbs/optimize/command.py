@@ -66,8 +66,9 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Solve one question, print its answer, and return the exit code."""
-    from app.console.commands import INTERRUPTED, is_stored, opened_store
+    from app.console.commands import is_stored, opened_store
     from app.console.files import check_timeline_file, costs_of, read_sources
+    from app.errors import INTERRUPTED
     from app.schemas.answers import read_answer
     from app.schemas.source import source_of
     from app.settings import Settings

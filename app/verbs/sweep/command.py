@@ -78,9 +78,9 @@ def run(arguments: Arguments, output: Output) -> int:
 
 def _run(arguments: Arguments, output: Output) -> int:
     from analysis.size_race import SizeRace
-    from app.console.commands import INTERRUPTED
     from app.console.own_transfers import show_decided
     from app.console.racing import Ended, RaceRun
+    from app.errors import INTERRUPTED
     from app.questions.transfers import DecidedTransfers
     from app.text.units import printable
     from app.verbs.sweep.operation import Kept, Progress, asked_of, end_of

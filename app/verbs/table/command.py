@@ -45,8 +45,9 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Compile, store where the source is a profile, write where a file is named, and report."""
-    from app.console.commands import INTERRUPTED, store_for
+    from app.console.commands import store_for
     from app.console.files import check_target, read_source, write_whole
+    from app.errors import INTERRUPTED
     from app.schemas.base import read_output
     from app.settings import Settings
     from app.text.numbers import format_count

@@ -22,9 +22,10 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Price the grid, print the best of each message and of all, and draw the first message."""
-    from app.console.commands import INTERRUPTED, store_for
+    from app.console.commands import store_for
     from app.console.files import check_plot_file, costs_of, read_source, request_of, write_drawing
     from app.console.running import counting_line, run_operation
+    from app.errors import INTERRUPTED
     from app.questions.source import Stored
     from app.schemas.base import dump_json
     from app.schemas.source import source_of

@@ -52,8 +52,8 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Measure, compose, fit, verify, and print what to set. Files are kept as they are measured."""
-    from app.console.commands import INTERRUPTED
     from app.console.running import ended_by_signals
+    from app.errors import INTERRUPTED
     from app.text.units import printable
 
     with ended_by_signals():
@@ -68,12 +68,13 @@ def _run(arguments: Arguments, output: Output) -> int:
     import time
     from pathlib import Path
 
-    from app.console.commands import INTERRUPTED, opened_store
+    from app.console.commands import opened_store
     from app.console.fit import fit_stages
     from app.console.probe_race import race_probe
     from app.console.stage_samples import as_file_name
     from app.console.transfers import Model, message_bytes_of, pipeline_of
     from app.console.verdicts import EXIT_CODES, STOPPED
+    from app.errors import INTERRUPTED
     from app.questions.profiles import smallest_measured
     from app.settings import Settings
     from app.text.units import printable

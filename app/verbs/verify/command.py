@@ -35,8 +35,8 @@ def run(arguments: Arguments, output: Output) -> int:
 
 
 def _run(arguments: Arguments, output: Output) -> int:
-    from app.console.commands import INTERRUPTED
     from app.console.verdicts import EXIT_CODES, kept_with
+    from app.errors import INTERRUPTED
     from app.schemas.base import dump_json
     from app.schemas.verification import verification_out
     from app.settings import Settings

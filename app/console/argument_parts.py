@@ -28,6 +28,7 @@ def add_workers(command: Command) -> None:
 
 
 def add_seed(command: Command) -> None:
+    """Add what the random order is made of."""
     command.option("--seed", read=parse_whole, rest=0, metavar="NUMBER", help="of the random order")
 
 

@@ -5,8 +5,8 @@ would be done within MAX_WAIT_S. Where something has waited at every moment for 
 many have ended, and what waits would take TARGET_S, more is asked than can be done, and to wait for
 longer only makes all answers late: then one waits for every two that run, so that no worker is
 idle and nobody waits for longer than half of what one takes, until CALM_S have passed without a
-refusal. For a single worker one waits where that takes SPARE_S at most: else the next request comes
-long before its time counts. Who has
+refusal. For a single worker one waits only where that takes SPARE_S at most: else it would double
+the time of an answer, and spare the worker the few milliseconds until somebody asks again. Who has
 nothing here is let in beside one who has several, while no more than a burst waits: anybody may
 come under many names.
 
@@ -140,9 +140,8 @@ class Admission:
             if self._last_end_s < now_s:
                 self._learn(now_s - self._last_end_s)
             self._last_end_s = now_s
-        elif (
-            runs_since_s < now_s < self._strict_until_s
-        ):  # nothing waits, by which it would be told
+        elif runs_since_s < now_s < self._strict_until_s:
+            # Nothing waits now whose ends would tell it.
             self._learn((now_s - runs_since_s) / self._parallel)
         self._count -= 1
         self._ends += 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from random import Random
 
 import pytest
@@ -29,6 +31,21 @@ MAX_S = 0.25  # of processor time
 COLUMNS = ("size=#1,time=#2:us", "size=#2,rate=#4:GB/s", "size=bytes,time=lat_us")
 
 
+@contextmanager
+def soon() -> Iterator[None]:
+    """Check the processor time of what is read, without collections of garbage: one looks through
+    all that a campaign has kept of 60 000 cases, 0.3 s at times.
+    """
+    gc.disable()
+    begun = time.thread_time()
+    try:
+        yield
+    finally:
+        took_s = time.thread_time() - begun
+        gc.enable()
+    assert took_s < MAX_S
+
+
 @settings(max_examples=count(60_000, share=150))
 @given(data=st.data())
 def test_damaged_files_give_a_reading_or_a_clear_refusal(data: st.DataObject) -> None:
@@ -45,14 +62,10 @@ def test_damaged_files_give_a_reading_or_a_clear_refusal(data: st.DataObject) ->
         content = "\n".join(lines).encode("utf-8", errors="surrogateescape")
     kind = data.draw(st.none() | st.sampled_from(list(TraceKind)))
     columns = data.draw(st.sampled_from([None, None, None, *COLUMNS]))
-    refusals = UnreadableTrace if columns is None else (UnreadableTrace, InvalidInput)
-    begun = time.thread_time()
-    try:
+    refusals = (UnreadableTrace,) if columns is None else (UnreadableTrace, InvalidInput)
+    with soon(), suppress(*refusals):
         reading = read(content, kind=kind, columns=columns)
         assert kind is None or reading.trace.kind is kind
-    except refusals:
-        pass
-    assert time.thread_time() - begun < MAX_S
 
 
 def damaged_lines(content: bytes, random: Random) -> bytes:
@@ -88,10 +101,8 @@ def test_damaged_lines_give_a_reading_or_a_clear_refusal(random: Random) -> None
     choice = RowChoice(
         random.choice([None, None, *TESTS]), random.choice([None, None, 1, 2]), where=None
     )
-    begun = time.thread_time()
-    with suppress(UnreadableTrace, InvalidInput):
+    with soon(), suppress(UnreadableTrace, InvalidInput):
         read(content, choice=choice)
-    assert time.thread_time() - begun < MAX_S
 
 
 # A JSON document is one, and of these logs nobody can tell which box belongs to which table.

@@ -17,6 +17,14 @@ MAX_OVERHEAD_US = 1e12
 MAX_NS_PER_BYTE = 1e9
 MAX_TIME_US = MAX_OVERHEAD_US  # of a measurement
 
+# --- machines: lanes, windows, processors ---------------------------------------------------------
+
+MAX_PLACES = 1024  # lanes of a stage; of a trace also fragments of a window, and processors
+MAX_WINDOWS = 64
+MAX_WINDOW_FRAGMENTS = 2**20
+MAX_PROCESSORS = 2  # of two stages each: their lags are tried together
+MAX_LAG = 8  # fragments by which a processor's earlier stage is ahead
+
 # --- profiles and fits that are stored ------------------------------------------------------------
 
 MAX_PROFILE_NAME = 64
@@ -40,7 +48,6 @@ MAX_RUN = 10_000  # of one file
 MAX_ESTIMATED = 1e30  # the square of every cost that a stage may have, and room
 DEFAULT_TOLERANCE = 0.03  # of a plan of measurements
 MIN_TOLERANCE, MAX_TOLERANCE = 0.001, 0.5
-MAX_PLACES = 1024  # lanes of a stage, fragments of a window, processors
 MAX_LISTED_PLACES = 16  # windows, turns and flags of a trace's stages
 MAX_REASON = 300  # characters
 

@@ -77,6 +77,10 @@ class Aggregate:
         """Return the total and the bottleneck."""
         return {"total": self.total, "bottleneck": self.bottleneck}
 
+    def words(self) -> dict[str, object]:
+        """Return that nothing cut the messages of the total, where that is said."""
+        return {"total_is_uncut": True} if self.total_is_uncut else {}
+
     def equal_us(self, fragment_bytes: float, count: int) -> float:
         """Return the latency in µs of `count` fragments of this size, without the delay."""
         queued_us = (count - 1) * self.bottleneck.time_us(fragment_bytes)

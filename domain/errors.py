@@ -3,6 +3,7 @@
     SluiceError
     |- InvalidInput            a value breaks a rule; `field` names it
     |  |- InvalidStage         a stage or a pipeline
+    |  |  `- WouldDeadlock     processors and windows that wait for each other
     |  |- InvalidLimits        limits on fragments that contradict themselves
     |  |- UnreadableTrace      a measurement file that cannot be understood
     |  |- InvalidTable         a table file that is damaged, or none at all
@@ -82,6 +83,12 @@ class InvalidStage(InvalidInput):
     """A stage or a pipeline breaks a rule."""
 
     code = "invalid_stage"
+
+
+class WouldDeadlock(InvalidStage):
+    """Processors and windows wait for each other; the detail names both and what is needed."""
+
+    code = "would_deadlock"
 
 
 class InvalidLimits(InvalidInput):

@@ -38,7 +38,12 @@ class CostModel(Protocol):
         """Sizes in bytes at which a cost passes to its next range, ascending."""
 
     def costs(self) -> Mapping[str, Cost]:
-        """Return all that the model consists of but its delay, by name: stored, and digested."""
+        """Return all that costs time but the delay, by name: stored, and digested."""
+
+    def words(self) -> Mapping[str, object]:
+        """Return what else the model consists of, as plain values by name, stored and digested too;
+        what is not said is left out, so that what is stored of such questions is found again.
+        """
 
     def latency_us(self, fragment_bytes: Sequence[float]) -> float:
         """Return the latency of this cut in µs, the delay included: the most that it can take."""

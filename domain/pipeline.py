@@ -234,6 +234,10 @@ class Pipeline(Derived):
         """Return the stages."""
         return {"stages": self.stages}
 
+    def words(self) -> dict[str, object]:
+        """Return nothing: the stages say all."""
+        return {}
+
     def latency_us(self, fragment_bytes: Sequence[float]) -> float:
         """Return the latency T of this cut in µs, the delay included (Wang98 eq. 1-3).
 

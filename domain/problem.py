@@ -14,6 +14,7 @@ from contract.limits import MAX_MESSAGE_BYTES
 from domain.aggregate import Aggregate
 from domain.derived import Derived
 from domain.errors import Infeasible, InvalidInput, InvalidLimits
+from domain.machine import Machine
 from domain.model import Cost, CostModel
 from domain.pipeline import Pipeline
 
@@ -82,10 +83,20 @@ class MessageProblem(Derived, ABC):
         if self.fragment_cap < 1:
             raise InvalidInput("expected fragment_cap >= 1", field="fragment_cap")
 
+    @property
+    def _most_bytes(self) -> int | None:
+        """The greatest fragment of any message, None where nothing bounds it."""
+        return self.limits.max_fragment_bytes
+
+    @property
+    def _said_most(self) -> str:
+        """What says so, in words."""
+        return f"max_fragment_bytes {self._most_bytes}"
+
     @cached_property
     def largest_fragment_bytes(self) -> int:
         """The greatest size that any fragment can have."""
-        return min(self.message_bytes, self.limits.max_fragment_bytes or self.message_bytes)
+        return min(self.message_bytes, self._most_bytes or self.message_bytes)
 
     @cached_property
     def smallest_fragment_bytes(self) -> int:
@@ -136,7 +147,7 @@ class MessageProblem(Derived, ABC):
         return self._capped(low, high)
 
     def _whole_message(self, capped_by: str = "min_fragment_bytes") -> CountRange:
-        if self.message_bytes > (self.limits.max_fragment_bytes or self.message_bytes):
+        if self.message_bytes > self.largest_fragment_bytes:
             raise self._no_cut()
         return CountRange(1, 1, capped_by)
 
@@ -149,7 +160,7 @@ class MessageProblem(Derived, ABC):
         maximum, name = min(caps, key=lambda cap: cap[0])
         if maximum < low:
             raise Infeasible(
-                f"max_fragment_bytes {self.limits.max_fragment_bytes} needs at least {low} "
+                f"{self._said_most} needs at least {low} "
                 f"fragments, and {name} allows {maximum}",
                 field="constraints",
             )
@@ -159,7 +170,7 @@ class MessageProblem(Derived, ABC):
         limits = self.limits
         return Infeasible(
             f"no cut of {self.message_bytes} bytes satisfies both min_fragment_bytes "
-            f"{limits.min_fragment_bytes} and max_fragment_bytes {limits.max_fragment_bytes}"
+            f"{limits.min_fragment_bytes} and {self._said_most}"
             + (
                 f" with alignment_bytes {limits.alignment_bytes}"
                 if limits.alignment_bytes > 1
@@ -239,11 +250,42 @@ class AggregateProblem(MessageProblem):
         return self.aggregate
 
 
+@dataclass(frozen=True)
+class MachineProblem(MessageProblem):
+    """The same of a machine: stages with lanes, delays and processors, and windows.
+
+    No fragment is greater than what the least window of bytes holds.
+    """
+
+    machine: Machine
+    message_bytes: int
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    fragment_cap: int = DEFAULT_FRAGMENT_CAP
+    allow_refragmentation: bool = False
+
+    @property
+    def model(self) -> Machine:
+        """What the message crosses."""
+        return self.machine
+
+    @property
+    def _most_bytes(self) -> int | None:
+        known = (self.limits.max_fragment_bytes, self.machine.max_fragment_bytes)
+        return min((one for one in known if one is not None), default=None)
+
+    @property
+    def _said_most(self) -> str:
+        if self._most_bytes == self.limits.max_fragment_bytes:
+            return super()._said_most
+        return f"a window of {self._most_bytes} bytes"
+
+
 AnyProblem: TypeAlias = MessageProblem
 
 PROBLEMS: Mapping[str, Callable[..., MessageProblem]] = {
     Pipeline.kind: Problem,
     Aggregate.kind: AggregateProblem,
+    Machine.kind: MachineProblem,
 }
 
 
@@ -267,10 +309,7 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 
 def _key_of(model: CostModel) -> dict[str, object]:
     costs = {name: _key(cost) for name, cost in model.costs().items()}
-    # Left out where it is not said, so that what is stored of such questions is found again.
-    is_uncut = isinstance(model, Aggregate) and model.total_is_uncut
-    uncut = {"total_is_uncut": True} if is_uncut else {}
-    return {**costs, "delay_us": model.delay_us, **uncut}
+    return {**costs, "delay_us": model.delay_us, **model.words()}
 
 
 def _key(cost: Cost) -> list[object]:

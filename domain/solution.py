@@ -23,6 +23,7 @@ class Strategy(StrEnum):
     REPEAT = "repeat"
     RAMP = "ramp"
     RAMP_UP_DOWN = "ramp_up_down"
+    RAMP_REPEAT = "ramp_repeat"
     HIERARCHICAL = "hierarchical"
     HIERARCHICAL_RAMP = "hierarchical_ramp"
     STATIC = "static"

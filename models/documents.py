@@ -15,6 +15,7 @@ from typing import Any
 
 from domain.aggregate import Aggregate
 from domain.errors import Conflict
+from domain.machine import Machine, StageRules, Window
 from domain.model import Cost, CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.solution import Notice
@@ -26,9 +27,7 @@ VERSION = 1
 def dump_model(model: CostModel) -> str:
     """The document of a model: its kind, its costs by name, and its delay."""
     costs = {name: _of_cost(cost) for name, cost in model.costs().items()}
-    known: dict[str, Any] = {**costs, "delay_us": model.delay_us}
-    if isinstance(model, Aggregate) and model.total_is_uncut:  # earlier software: not said
-        known["total_is_uncut"] = True
+    known: dict[str, Any] = {**costs, "delay_us": model.delay_us, **model.words()}
     return _dump({"version": VERSION, "kind": model.kind, **known})
 
 
@@ -71,6 +70,12 @@ def _pipeline(document: dict[str, Any]) -> Pipeline:
     return Pipeline(tuple(map(_stage, document["stages"])), document["delay_us"])
 
 
+def _machine(document: dict[str, Any]) -> Machine:
+    rules = tuple(StageRules(**rules) for rules in document["rules"])
+    windows = tuple(Window(**window) for window in document.get("windows", ()))
+    return Machine(_pipeline(document), rules, windows)
+
+
 def _aggregate(document: dict[str, Any]) -> Aggregate:
     costs = _stage(document["total"]), _stage(document["bottleneck"])
     return Aggregate(*costs, document["delay_us"], document.get("total_is_uncut", False))
@@ -79,6 +84,7 @@ def _aggregate(document: dict[str, Any]) -> Aggregate:
 _LOADED: Mapping[str, Callable[[dict[str, Any]], CostModel]] = {
     Pipeline.kind: _pipeline,
     Aggregate.kind: _aggregate,
+    Machine.kind: _machine,
 }
 
 

@@ -46,6 +46,7 @@ class Backend:
 _MODULES: Mapping[str, str] = {
     "stages": "solvers.stages",
     "aggregate": "solvers.aggregate.solve",
+    "machine": "solvers.machine.solve",
 }
 
 

@@ -1,0 +1,1 @@
+"""What is solved of machines: lanes, windows, delays and processors."""

@@ -1,0 +1,70 @@
+"""Lower bounds on what every cut of a message through a machine takes, for each count.
+
+Source    docs/theory.md, "Machines".
+Notation  k fragments; m, M: least and greatest size; phi_j: the greatest convex function below the
+          cost of node j; B: message; (a, z, b, r): windows; d: delays.
+Cost      O(nodes + windows) NumPy passes over the counts.
+Exact     each is below every cut of k fragments, in whatever order lanes and processors serve.
+Traps     a window of bytes holds B' / m fragments of the least size, and not those of the mean.
+
+Rows i, i+b, i+2b, ... of a window are a path; there are q = min(b, k) of them, and none is longer
+than the latency. Their mean is sum_i sum_j phi_j(x_i) / q inside the window, by Jensen at least
+k phi_j(B/k) / q, and k - q ways back; before it and behind it at least phi_j(m).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.machine import places_of
+from domain.problem import MachineProblem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_SAFETY = 1.0 - 1e-12  # sums of some hundred terms are rounded by less
+
+
+def count_bounds_us(problem: MachineProblem, k: Ints) -> Floats:
+    """Return a bound in µs for each count, (counts,), the constant delay included."""
+    machine, network = problem.machine, problem.machine.network
+    least, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+    mean = np.clip(problem.message_bytes / k, least, most)
+    of_nodes = [_minorant(problem, node, mean, least, most) for node in range(len(network))]
+    fewest = np.array([low for low, _ in of_nodes])  # of one fragment of the least size
+    total = np.array([each for _, each in of_nodes]) * k  # (nodes, counts)
+    delay = np.array(network.delay_us)
+    best = np.zeros(len(k))
+    for one in network.windows:
+        a, z = one.first, one.last
+        held = np.minimum(places_of(one.fragments, one.bytes, least), k)
+        inside_us = total[a : z + 1].sum(axis=0) + k * delay[a:z].sum() + (k - held) * one.return_us
+        outside_us = fewest[:a].sum() + fewest[z + 1 :].sum() + delay[:a].sum() + delay[z:].sum()
+        best = np.maximum(best, outside_us + inside_us / held)
+    for j, l in network.processors:
+        outside_us = fewest[:j].sum() + fewest[l + 1 :].sum() + delay[:j].sum() + delay[l:].sum()
+        best = np.maximum(best, outside_us + total[j] + total[l])
+    bounds: Floats = best * _SAFETY + machine.delay_us
+    return bounds
+
+
+def lower_bound_us(problem: MachineProblem) -> float:
+    """Return the bound over every admitted number of fragments."""
+    counts = problem.count_range()
+    every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
+    return float(count_bounds_us(problem, every).min())
+
+
+def _minorant(
+    problem: MachineProblem, node: int, mean: Floats, least: int, most: int
+) -> tuple[float, Floats]:
+    """The convex minorant of a node's cost at the least size and at the mean ones, µs."""
+    machine, network = problem.machine, problem.machine.network
+    stage = network.stage_of[node]
+    shared = machine.rules[stage].shared_ns_per_byte / 1000.0
+    if network.is_shared[node]:
+        return shared * least, shared * mean
+    sizes, costs_us = np.array(machine.stages[stage].minorant_points(least, most)).T
+    own_us = np.interp(mean, sizes, costs_us) - shared * mean
+    return max(0.0, float(costs_us[0]) - shared * least), np.maximum(0.0, own_us)

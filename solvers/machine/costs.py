@@ -1,0 +1,86 @@
+"""The latencies of many cuts of one machine.
+
+Source    docs/theory.md, "Machines"; the evaluator is domain/machine.py.
+Notation  x: sizes in bytes; k: equal fragments of x; q full fragments of s, then the remainder r.
+Cost      a cut O(lags k (nodes + windows)); equal fragments without processors by the formula.
+Exact     equal to the evaluator but for rounding; tests/solvers/machine/test_costs.py.
+Traps     lags that deadlock at one size do not at another where windows are in bytes: they are
+          chosen for each cut. A size that does not fit a window takes infinitely long here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import Infeasible, WouldDeadlock
+from domain.machine import Lags, Machine
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Costs:
+    """Latencies of one machine in µs, without the pipeline's constant delay, vectorised."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def equal_us(self, x: Floats, k: Ints) -> Floats:
+        """Return what k equal fragments of (real) sizes x take, arrays of one shape."""
+        pairs = zip(np.ravel(x).tolist(), np.ravel(k).tolist(), strict=True)
+        return np.array([self._equal_us(*pair) for pair in pairs]).reshape(np.shape(x))
+
+    def _equal_us(self, size: float, count: int) -> float:
+        try:
+            return self._machine.equal_us(size, count)
+        except Infeasible:
+            return inf
+
+    def repeated_us(self, q: Ints, s: Ints, r: Ints) -> Floats:
+        """Return what q fragments of s bytes and then a remainder of r take, arrays of one
+        shape.
+        """
+        rows = zip(np.ravel(q).tolist(), np.ravel(s).tolist(), np.ravel(r).tolist(), strict=True)
+        found = [
+            self.cut_us((size,) * count + ((rest,) if rest else ())) for count, size, rest in rows
+        ]
+        return np.array(found).reshape(np.shape(s))
+
+    def cut_us(self, cut: Sequence[float]) -> float:
+        """Return what this cut takes."""
+        try:
+            return self._machine.node_times(cut).latency_us
+        except Infeasible:
+            return inf
+
+    def repeated_slopes(self, q: Ints, s: Ints, total: int, lags: Lags) -> tuple[Floats, Floats]:
+        """Return what q fragments of s bytes and then the rest of the message take at these lags,
+        µs, and a derivative of that by s for this q, µs per byte, arrays of one dimension.
+
+        The derivative is of one longest path, so that the line through this point lies below the
+        latency at all sizes at which costs are on the same ranges, windows hold as many fragments,
+        and there is a rest, or none. Infinite, and 0, where the lags deadlock or s does not fit.
+        """
+        rows = zip(q.tolist(), s.tolist(), strict=True)
+        found = np.array([self._slope(*row, total, lags) for row in rows]).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+
+    def _slope(self, q: int, s: int, total: int, lags: Lags) -> tuple[float, float]:
+        machine, rest = self._machine, total - q * s
+        cut = (s,) * q + ((rest,) if rest > 0 else ())
+        try:
+            times = machine.node_times(cut, lags)
+        except (Infeasible, WouldDeadlock):
+            return inf, 0.0
+        slope = 0.0
+        for step in machine.critical_path(times, s):
+            stage = machine.network.stage_of[step.node]
+            per_byte = machine.pipeline.stages[stage].range_at(cut[step.fragment]).ns_per_byte
+            shared = machine.rules[stage].shared_ns_per_byte
+            cost = shared if machine.network.is_shared[step.node] else per_byte - shared
+            slope += cost / 1000.0 * (1 if step.fragment < q else -q)
+        return times.latency_us, slope

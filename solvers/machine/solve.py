@@ -1,0 +1,217 @@
+"""What is solved of machines: single, static, repeat, fixed, ramp_repeat, exact, the best of them.
+
+Source    docs/theory.md, "Machines".
+Cost      see the modules of each strategy.
+Exact     `repeat` over every repeated size; `exact` at its count; what other counts could gain is
+          what the bound leaves.
+Traps     strategies that shape fragments for one lane put one huge part on it: they are declined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.errors import Infeasible, StrategyDeclined
+from domain.machine import Machine
+from domain.problem import MachineProblem
+from domain.solution import Notice, Solution, Strategy
+from solvers.assemble import evaluated_us, rank_of, solution_of
+from solvers.backends import Backend
+from solvers.contract import Candidate, Deadline, SolveOptions
+from solvers.default_settings import BaselineSet, BestRepeat, priced_settings
+from solvers.heuristics.constant import run_single, run_static
+from solvers.machine.bound import lower_bound_us
+from solvers.machine.costs import Costs
+from solvers.machine.exact import exact_cut
+from solvers.machine.fixed import best_count, fixed_cut
+from solvers.machine.ramp_repeat import ramp_repeat_cut
+from solvers.machine.repeat import repeat_cut
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+QUICK_COUNTS = 20_000  # admitted counts that bounds and searches pass through
+QUICK_CELLS = 2_000  # fragments times nodes near the best count, for each choice of lags
+_BASELINE_S = 2.0  # what a baseline may take
+
+Run = Callable[[MachineProblem, SolveOptions, Deadline], Candidate]
+_RUNS: dict[Strategy, Run] = {
+    Strategy.SINGLE: run_single,
+    Strategy.STATIC: run_static,
+    Strategy.REPEAT: lambda problem, _, deadline: repeat_cut(problem, deadline),
+    Strategy.FIXED: lambda problem, *_: fixed_cut(problem),
+    Strategy.RAMP_REPEAT: lambda problem, _, deadline: ramp_repeat_cut(problem, deadline),
+}
+_ONE_SIZE = (Strategy.SINGLE, Strategy.REPEAT, Strategy.FIXED)  # in the order that settles ties
+
+
+def solve_machine(problem: MachineProblem, strategy: Strategy, options: SolveOptions) -> Solution:
+    """Solve by one strategy, or by the best of them. Raises StrategyDeclined, Infeasible."""
+    problem.count_range()  # raises Infeasible before any work
+    deadline = Deadline.after(options.time_limit_s)
+    contest = _Contest(problem, options, lower_bound_us(problem))
+    if strategy in _RUNS:
+        contest.offer(strategy, _RUNS[strategy](problem, options, deadline))
+        return contest.best()
+    if strategy not in (Strategy.AUTO, Strategy.EXACT):
+        raise StrategyDeclined(
+            f"{strategy} needs plain stages: it shapes fragments for stages that handle one at a "
+            f"time. Strategies for lanes, windows, delays and processors: {', '.join(_RUNS)}, "
+            f"{Strategy.EXACT}, {Strategy.AUTO}",
+            field="strategy",
+        )
+    starts = (*_ONE_SIZE, Strategy.RAMP_REPEAT)
+    for name in starts:
+        try:
+            contest.offer(name, _RUNS[name](problem, options, deadline))
+        except (StrategyDeclined, Infeasible):
+            continue
+    try:
+        found = exact_cut(problem, contest.candidate(), options, deadline)
+    except StrategyDeclined:
+        if strategy is Strategy.EXACT:
+            raise
+        return contest.best()
+    contest.prove(found.bound_us, found.unrounded_us)
+    contest.offer(Strategy.EXACT, found.candidate)
+    return contest.best()
+
+
+def baselines_of_machine(
+    problem: MachineProblem, current_bytes: int | None = None
+) -> BaselineSet:
+    """Return what the setting in use and the default settings cost. Raises Infeasible where nothing
+    is admitted.
+    """
+    problem.count_range()
+
+    def cut_by(strategy: Strategy, static_bytes: int | None) -> Sequence[int]:
+        options = SolveOptions(static_bytes=static_bytes)
+        return _RUNS[strategy](problem, options, Deadline.after(_BASELINE_S)).fragment_bytes
+
+    latency_us = problem.machine.latency_us
+    entries = tuple(priced_settings(problem, current_bytes, cut_by, latency_us))
+    try:
+        cut = repeat_cut(problem, Deadline.after(_BASELINE_S)).fragment_bytes
+    except (StrategyDeclined, Infeasible):
+        return BaselineSet(entries, None)
+    return BaselineSet(entries, BestRepeat(cut[0], len(cut), latency_us(cut)))
+
+
+def is_quick_machine(problem: MachineProblem, strategy: Strategy) -> bool:
+    """Return whether solving this is certain to end within 50 ms; a rule about work, not about
+    time.
+    """
+    counts, machine = problem.count_range(), problem.machine
+    if strategy in (Strategy.AUTO, Strategy.EXACT) or machine.network.processors:
+        return False
+    if counts.maximum - counts.minimum > QUICK_COUNTS:
+        return False
+    return best_count(problem) * len(machine.network) <= QUICK_CELLS
+
+
+class _Contest:
+    """Keeps the best candidate and reports each better one; of equals the first."""
+
+    def __init__(self, problem: MachineProblem, options: SolveOptions, bound_us: float) -> None:
+        self._problem, self._options, self._bound_us = problem, options, bound_us
+        self._unrounded_us: float | None = None
+        self._best: tuple[Strategy, Candidate, float] | None = None
+        self._rank = (inf, 0, 0)
+        self._is_cut_off = False
+
+    def offer(self, strategy: Strategy, candidate: Candidate) -> None:
+        """Let a candidate take part."""
+        self._is_cut_off |= candidate.cut_off
+        latency_us = evaluated_us(self._problem, candidate)
+        rank = rank_of(latency_us, candidate.fragment_bytes)
+        if rank >= self._rank:
+            return
+        self._best, self._rank = (strategy, candidate, latency_us), rank
+        if self._options.on_incumbent is not None:
+            self._options.on_incumbent(self.best())
+
+    def prove(self, bound_us: float, unrounded_us: float | None) -> None:
+        """Raise the bound over every cut, and keep the real optimum behind the candidates."""
+        self._bound_us = max(self._bound_us, bound_us)
+        self._unrounded_us = unrounded_us
+
+    def candidate(self) -> Candidate:
+        """The best so far. Raises StrategyDeclined where no strategy found a cut."""
+        return self._found()[1]
+
+    def best(self) -> Solution:
+        """The best so far, as an answer. Raises StrategyDeclined."""
+        strategy, candidate, latency_us = self._found()
+        problem, real = self._problem, candidate.real_sizes
+        unrounded = [] if self._unrounded_us is None else [self._unrounded_us]
+        if real is not None:
+            unrounded.append(problem.machine.latency_us(real))
+        notices = tuple(_notices(problem, candidate))
+        return solution_of(
+            problem,
+            strategy,
+            replace(candidate, notices=notices, cut_off=self._is_cut_off),
+            bound_us=self._bound_us,
+            relative_gap=self._options.relative_gap,
+            evaluated=latency_us,
+            unrounded_us=min(unrounded, default=None),
+            limited_by=_limited_by(problem, len(candidate.fragment_bytes)),
+        )
+
+    def _found(self) -> tuple[Strategy, Candidate, float]:
+        if self._best is None:
+            raise StrategyDeclined(
+                "the limits admit neither one fragment, nor equal ones, nor a repeated size with "
+                "its remainder",
+                field="strategy",
+            )
+        return self._best
+
+
+def _notices(problem: MachineProblem, candidate: Candidate) -> list[Notice]:
+    machine, cut = problem.machine, candidate.fragment_bytes
+    has_lanes = any(rules.lanes > 1 for rules in machine.rules)
+    if has_lanes and any(behind < size for size, behind in zip(cut, cut[1:], strict=False)):
+        return [_MAY_OVERTAKE]
+    return []
+
+
+_MAY_OVERTAKE = Notice(
+    "rest_may_overtake",
+    "a smaller fragment follows a greater one, and stages have lanes: where a fragment takes any "
+    "free lane it may overtake, and the message took 14 % less to 5 % more than is said here in "
+    "simulations; here lanes are taken in turn",
+)
+
+
+def _limited_by(problem: MachineProblem, fragments: int) -> str | None:
+    """The cap on the count, where the answer stands at it and one more fragment would win."""
+    counts, total = problem.count_range(), problem.message_bytes
+    if fragments < counts.maximum:
+        return None
+    tried = np.array([fragments, fragments + 1], dtype=np.int64)
+    here_us, beyond_us = Costs(problem.machine).equal_us(total / tried, tried)
+    return counts.capped_by if beyond_us < here_us else None
+
+
+def _repeated_us(machine: Machine, q: Ints, s: Ints, r: Ints) -> Floats:
+    return Costs(machine).repeated_us(q, s, r)
+
+
+def _costs(machine: Machine) -> int:
+    return len(machine.network)
+
+
+BACKEND = Backend(
+    solve=solve_machine,
+    is_quick=is_quick_machine,
+    baselines=baselines_of_machine,
+    repeated_us=_repeated_us,
+    costs=_costs,
+)

@@ -34,6 +34,7 @@ from app.questions.question import (
 from contract.limits import MIN_TRANSFER_US
 from domain.errors import InconsistentInput, InvalidFields, InvalidInput, NotFound, SluiceError
 from domain.fit import FitOptions, TraceFit
+from domain.machine import Machine
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice
@@ -184,8 +185,13 @@ class Resolved:
 
     @property
     def overlap(self) -> KnownOverlap:
-        """What is known of the stages' overlap; nothing beside what contradicts the model."""
-        if self.fit is None or isinstance(self.verification, Contradiction):
+        """What is known of the stages' overlap; nothing beside what contradicts the model, nor of a
+        machine, which says itself what overlaps.
+        """
+        says_itself = isinstance(self.model, Machine) or isinstance(
+            self.verification, Contradiction
+        )
+        if self.fit is None or says_itself:
             return KnownOverlap()
         return self.fit.overlap
 

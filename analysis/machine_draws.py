@@ -105,7 +105,7 @@ def repeated_bounds_us(
         trip = np.sum(times[one.first : one.last + 1], axis=0)
         trip = trip + (delay[one.first : one.last].sum() + one.return_us)
         np.maximum(found, through + rounds * trip, out=found)
-    for j, l in network.processors:
-        np.maximum(found, full[:, None] * (times[j] + times[l]), out=found)
+    for first, second in network.processors:
+        np.maximum(found, full[:, None] * (times[first] + times[second]), out=found)
     found *= _SAFETY
     return found

@@ -266,13 +266,19 @@ def _inner_jumps(problem: MessageProblem, draws: Draws, sizes: Ints, are_good: F
 
 
 def _ends(draws: Draws) -> Ints:
-    """The last bytes of ranges as estimated, ascending, each once."""
+    """The last bytes of ranges as estimated, and the greatest sizes of which a machine's window of
+    bytes holds so many, ascending, each once.
+    """
     return draws.derived(_estimated_ends)
 
 
 def _estimated_ends(draws: Draws) -> Ints:
     ends = draws.ends_bytes[..., 0]
-    return np.unique(ends[np.isfinite(ends)].astype(np.int64))
+    found = [ends[np.isfinite(ends)].astype(np.int64)]
+    if draws.machine is not None:
+        windows = [one.bytes for one in draws.machine.windows if one.bytes is not None]
+        found += [size // _COUNTS[:_MAX_JUMP] for size in windows]
+    return np.unique(np.concatenate(found))
 
 
 def _before(problem: MessageProblem, counts: Ints) -> Ints:

@@ -188,10 +188,8 @@ class Resolved:
         """What is known of the stages' overlap; nothing beside what contradicts the model, nor of a
         machine, which says itself what overlaps.
         """
-        says_itself = isinstance(self.model, Machine) or isinstance(
-            self.verification, Contradiction
-        )
-        if self.fit is None or says_itself:
+        is_contradicted = isinstance(self.verification, Contradiction)
+        if self.fit is None or is_contradicted or isinstance(self.model, Machine):
             return KnownOverlap()
         return self.fit.overlap
 

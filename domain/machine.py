@@ -485,9 +485,7 @@ class Machine(Derived):
                 ends[i][j] = start + times[i][j]
         return NodeTimes(starts, ends, max(row[-1] for row in ends) + delay[-1], lags)
 
-    def critical_path(
-        self, times: NodeTimes, max_fragment_bytes: float
-    ) -> tuple[PathStep, ...]:
+    def critical_path(self, times: NodeTimes, max_fragment_bytes: float) -> tuple[PathStep, ...]:
         """Return a longest path of these times, in order: each step starts when what it waited for
         is over. Of several, a window is taken before a processor and that before the route: it
         shows the queue. O(its length * windows).

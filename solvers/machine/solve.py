@@ -82,9 +82,7 @@ def solve_machine(problem: MachineProblem, strategy: Strategy, options: SolveOpt
     return contest.best()
 
 
-def baselines_of_machine(
-    problem: MachineProblem, current_bytes: int | None = None
-) -> BaselineSet:
+def baselines_of_machine(problem: MachineProblem, current_bytes: int | None = None) -> BaselineSet:
     """Return what the setting in use and the default settings cost. Raises Infeasible where nothing
     is admitted.
     """

@@ -60,8 +60,8 @@ class StageRules:
         _check_whole("lanes", self.lanes, MAX_PLACES)
         check_cost("shared_ns_per_byte", self.shared_ns_per_byte, MAX_NS_PER_BYTE)
         check_cost("delay_us", self.delay_us, MAX_OVERHEAD_US)
-        for name in ("shared_ns_per_byte", "delay_us"):
-            object.__setattr__(self, name, float(getattr(self, name)) + 0.0)
+        object.__setattr__(self, "shared_ns_per_byte", float(self.shared_ns_per_byte) + 0.0)
+        object.__setattr__(self, "delay_us", float(self.delay_us) + 0.0)
         name = self.processor
         if name is not None and not 1 <= len(name) <= MAX_NAME_LENGTH:
             raise InvalidStage(

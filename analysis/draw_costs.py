@@ -180,7 +180,7 @@ def native_of(draws: Draws) -> NativeRecurrence | None:
 
 
 def _native_machine() -> NativeMachine | None:
-    return getattr(active.NATIVE, "machine", None)
+    return None if active.NATIVE is None else active.NATIVE.machine
 
 
 def costs_of(draws: Draws) -> DrawnCosts:

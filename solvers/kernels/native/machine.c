@@ -400,13 +400,14 @@ static int64_t period_of_draw(evaluation *e, int64_t count)
     return period;
 }
 
-/* The same for all draws; 0 where the cut is no run of equal fragments that is long enough. */
+/* The same for one draw of each block, since of another pace a block is only not gone through by
+   rounds; 0 where the cut is no run of equal fragments that is long enough. */
 static int64_t find_period(evaluation *e, const fragments *x)
 {
     int64_t period = 1;
     if (x->sizes || x->full < PERIODS)
         return 0;
-    for (int64_t at = 0; at < e->costs->draws; at++) {
+    for (int64_t at = 0; at < e->costs->draws; at += LANES) {
         open_block(e, at, 1);
         for (int64_t v = 0; v < e->m->nodes; v++)
             find_times(e, at, 1, v, x->size);
@@ -545,6 +546,38 @@ CLONES static void pass_draws(evaluation *e, const fragments *x, double *known)
     }
 }
 
+/* Whether in all draws no other lags take less than what is known: before a processor's first
+   stage passes a fragment, then it does all its work, and behind it passes the last one. */
+static int are_least(evaluation *e, const fragments *x, const double *known)
+{
+    const sluice_machine *m = e->m;
+    const int64_t last = x->count > x->full;
+    for (int64_t at = 0; at < e->costs->draws; at++) {
+        double full[NODES], bound = 0.0;
+        open_block(e, at, 1);
+        for (int64_t v = 0; v < m->nodes; v++) {
+            find_times(e, at, 1, v, x->size);
+            full[v] = e->t[v];
+            if (last)
+                find_times(e, at, 1, v, x->rest);
+        }
+        for (int64_t c = 0; c < m->processors; c++) {
+            const int64_t j = m->pairs[2 * c], l = m->pairs[2 * c + 1];
+            double least = (double)x->full * (full[j] + full[l]) + e->costs->delay_us;
+            if (last)
+                least += e->t[j] + e->t[l];
+            for (int64_t v = 0; v < m->nodes; v++) {
+                least += v < j ? full[v] : v > l ? e->t[v] : 0.0;
+                least += v < j || v >= l ? m->delay_us[v] : 0.0;
+            }
+            bound = least > bound ? least : bound;
+        }
+        if (known[at] > bound * (1.0 + SAME_ROUND))
+            return 0;
+    }
+    return 1;
+}
+
 /* The latencies of a cut at its best lags: in the first draw, which is open, or in all of them. */
 static int price(evaluation *e, const fragments *x, int in_draws, double *latency_us)
 {
@@ -563,6 +596,8 @@ static int price(evaluation *e, const fragments *x, int in_draws, double *latenc
             pass_draws(e, x, latency_us);
         else
             pass(e, 0, 1, x, latency_us);
+        if (in_draws && !x->sizes && e->m->processors && are_least(e, x, latency_us))
+            break;
     }
     return 0;
 }

@@ -45,7 +45,7 @@ def words_taken_as_known(model: UncertainModel) -> tuple[Notice, ...]:
     return (
         Notice(
             "words_taken_as_known",
-            f"how sure this is is of the costs alone: the {names} of these stages count as known",
+            f"how sure this is rests on draws of the costs alone: {names} count as known",
         ),
     )
 

@@ -67,9 +67,11 @@ def run_single(problem: MessageProblem, options: SolveOptions, deadline: Deadlin
     it.
     """
     if problem.count_range().minimum > 1:
+        most = problem.largest_fragment_bytes
+        what = "max_fragment_bytes" if problem.limits.max_fragment_bytes == most else "a window"
         raise StrategyDeclined(
-            f"single needs a fragment of all {problem.message_bytes} bytes, and "
-            f"max_fragment_bytes allows {problem.limits.max_fragment_bytes}",
+            f"single needs a fragment of all {problem.message_bytes} bytes, and {what} allows "
+            f"{most}",
             field="strategy",
         )
     size = problem.message_bytes

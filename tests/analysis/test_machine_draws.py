@@ -158,7 +158,7 @@ def test_what_no_draw_varies_is_said() -> None:
     (notice,) = words_taken_as_known(stated_model(s3_connections(), 0.1))  # type: ignore[arg-type]
     assert notice.code == "words_taken_as_known"
     assert notice.detail == (
-        "how sure this is is of the costs alone: the lanes, what they share and windows of these "
-        "stages count as known"
+        "how sure this is rests on draws of the costs alone: lanes, what they share and windows "
+        "count as known"
     )
     assert words_taken_as_known(stated_model(s3_connections().pipeline, 0.1)) == ()

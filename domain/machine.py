@@ -60,8 +60,8 @@ class StageRules:
         _check_whole("lanes", self.lanes, MAX_PLACES)
         check_cost("shared_ns_per_byte", self.shared_ns_per_byte, MAX_NS_PER_BYTE)
         check_cost("delay_us", self.delay_us, MAX_OVERHEAD_US)
-        for name in ("shared_ns_per_byte", "delay_us"):
-            object.__setattr__(self, name, float(getattr(self, name)) + 0.0)
+        object.__setattr__(self, "shared_ns_per_byte", float(self.shared_ns_per_byte) + 0.0)
+        object.__setattr__(self, "delay_us", float(self.delay_us) + 0.0)
         name = self.processor
         if name is not None and not 1 <= len(name) <= MAX_NAME_LENGTH:
             raise InvalidStage(
@@ -369,8 +369,8 @@ class Machine(Derived):
         if not any(lags):
             return found
         bounds = [(j + 1, j, 0) for j in range(nodes - 1)]  # o_first >= o_second + third
-        for (j, l), lag in zip(network.processors, lags, strict=True):
-            bounds += [(l, j, lag), (j, l, -lag)]
+        for (first, second), lag in zip(network.processors, lags, strict=True):
+            bounds += [(second, first, lag), (first, second, -lag)]
         bounds += [
             (one.first, one.last, 1 - b) for one, b in zip(network.windows, places, strict=True)
         ]
@@ -391,10 +391,10 @@ class Machine(Derived):
         if self.offsets(places, lags) is not None:
             return
         names = {pair: name for name, pair in self.processors.items()}
-        for (j, l), lag in zip(self.network.processors, lags, strict=True):
-            stages = self.network.stage_of[j], self.network.stage_of[l]
+        for (first, second), lag in zip(self.network.processors, lags, strict=True):
+            stages = self.network.stage_of[first], self.network.stage_of[second]
             for one, b in zip(self.network.windows, places, strict=True):
-                if one.first <= j and l <= one.last and b <= lag:
+                if one.first <= first and second <= one.last and b <= lag:
                     raise WouldDeadlock(
                         f"processor {names[stages]!r} handles fragment i + {lag} of "
                         f"{self.stages[stages[0]].name!r} before fragment i of "
@@ -460,8 +460,9 @@ class Machine(Derived):
         windows: list[list[tuple[int, int, float]]] = [[] for _ in range(nodes)]
         for one, b in zip(network.windows, places, strict=True):
             windows[one.first].append((b, one.last, one.return_us))
-        ahead = {l: (j, lag) for (j, l), lag in zip(network.processors, lags, strict=True)}
-        behind = {j: (l, lag) for (j, l), lag in zip(network.processors, lags, strict=True)}
+        ahead, behind = dict[int, tuple[int, int]](), dict[int, tuple[int, int]]()
+        for (first, second), lag in zip(network.processors, lags, strict=True):
+            ahead[second], behind[first] = (first, lag), (second, lag)
         delay = network.delay_us
         starts = [[0.0] * nodes for _ in range(count)]
         ends = [[0.0] * nodes for _ in range(count)]
@@ -485,9 +486,7 @@ class Machine(Derived):
                 ends[i][j] = start + times[i][j]
         return NodeTimes(starts, ends, max(row[-1] for row in ends) + delay[-1], lags)
 
-    def critical_path(
-        self, times: NodeTimes, max_fragment_bytes: float
-    ) -> tuple[PathStep, ...]:
+    def critical_path(self, times: NodeTimes, max_fragment_bytes: float) -> tuple[PathStep, ...]:
         """Return a longest path of these times, in order: each step starts when what it waited for
         is over. Of several, a window is taken before a processor and that before the route: it
         shows the queue. O(its length * windows).
@@ -569,10 +568,11 @@ class Machine(Derived):
         """
         times, delay = self.node_times_us(fragment_bytes), self.network.delay_us
         paces = [trip_us / b for trip_us, b in self.round_trips(fragment_bytes)]
-        for at, (j, l) in enumerate(self.network.processors):
-            paces.append(times[j] + times[l])
+        for at, (first, second) in enumerate(self.network.processors):
+            paces.append(times[first] + times[second])
             if lags is not None:
-                paces.append((sum(times[j : l + 1]) + sum(delay[j:l])) / (1 + lags[at]))
+                through_us = sum(times[first : second + 1]) + sum(delay[first:second])
+                paces.append(through_us / (1 + lags[at]))
         return max(paces)
 
 

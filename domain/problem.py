@@ -160,8 +160,7 @@ class MessageProblem(Derived, ABC):
         maximum, name = min(caps, key=lambda cap: cap[0])
         if maximum < low:
             raise Infeasible(
-                f"{self._said_most} needs at least {low} "
-                f"fragments, and {name} allows {maximum}",
+                f"{self._said_most} needs at least {low} fragments, and {name} allows {maximum}",
                 field="constraints",
             )
         return CountRange(low, maximum, name)

@@ -42,9 +42,9 @@ def count_bounds_us(problem: MachineProblem, k: Ints) -> Floats:
         inside_us = total[a : z + 1].sum(axis=0) + k * delay[a:z].sum() + (k - held) * one.return_us
         outside_us = fewest[:a].sum() + fewest[z + 1 :].sum() + delay[:a].sum() + delay[z:].sum()
         best = np.maximum(best, outside_us + inside_us / held)
-    for j, l in network.processors:
-        outside_us = fewest[:j].sum() + fewest[l + 1 :].sum() + delay[:j].sum() + delay[l:].sum()
-        best = np.maximum(best, outside_us + total[j] + total[l])
+    for j, z in network.processors:
+        outside_us = fewest[:j].sum() + fewest[z + 1 :].sum() + delay[:j].sum() + delay[z:].sum()
+        best = np.maximum(best, outside_us + total[j] + total[z])
     bounds: Floats = best * _SAFETY + machine.delay_us
     return bounds
 

@@ -2,8 +2,9 @@
 
 Source    docs/theory.md, "Machines"; the evaluator is domain/machine.py.
 Notation  x: sizes in bytes; k: equal fragments of x; q full fragments of s, then the remainder r.
-Cost      a cut O(lags k (nodes + windows)); equal fragments without processors by the formula.
-Exact     equal to the evaluator but for rounding; tests/solvers/machine/test_costs.py.
+Cost      a cut O(lags k (nodes + windows)); equal fragments without processors by the formula. In C
+          some nanoseconds for each of these, in Python about a microsecond.
+Exact     the evaluator's bits; the formula in C to rounding. tests/solvers/machine/test_costs.py.
 Traps     lags that deadlock at one size do not at another where windows are in bytes: they are
           chosen for each cut. A size that does not fit a window takes infinitely long here.
 """
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from domain.errors import Infeasible, WouldDeadlock
 from domain.machine import Lags, Machine
+from solvers.kernels import active
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,6 +33,8 @@ class Costs:
 
     def equal_us(self, x: Floats, k: Ints) -> Floats:
         """Return what k equal fragments of (real) sizes x take, arrays of one shape."""
+        if active.NATIVE is not None:
+            return active.NATIVE.machine.equal_us(self._machine, x, k)
         pairs = zip(np.ravel(x).tolist(), np.ravel(k).tolist(), strict=True)
         return np.array([self._equal_us(*pair) for pair in pairs]).reshape(np.shape(x))
 
@@ -44,6 +48,8 @@ class Costs:
         """Return what q fragments of s bytes and then a remainder of r take, arrays of one
         shape.
         """
+        if active.NATIVE is not None:
+            return active.NATIVE.machine.repeated_us(self._machine, q, s, r)
         rows = zip(np.ravel(q).tolist(), np.ravel(s).tolist(), np.ravel(r).tolist(), strict=True)
         found = [
             self.cut_us((size,) * count + ((rest,) if rest else ())) for count, size, rest in rows
@@ -52,6 +58,8 @@ class Costs:
 
     def cut_us(self, cut: Sequence[float]) -> float:
         """Return what this cut takes."""
+        if active.NATIVE is not None:
+            return active.NATIVE.machine.cut_us(self._machine, cut)
         try:
             return self._machine.node_times(cut).latency_us
         except Infeasible:
@@ -65,6 +73,8 @@ class Costs:
         latency at all sizes at which costs are on the same ranges, windows hold as many fragments,
         and there is a rest, or none. Infinite, and 0, where the lags deadlock or s does not fit.
         """
+        if active.NATIVE is not None:
+            return active.NATIVE.machine.repeated_slopes(self._machine, q, s, total, lags)
         rows = zip(q.tolist(), s.tolist(), strict=True)
         found = np.array([self._slope(*row, total, lags) for row in rows]).reshape(-1, 2)
         return found[:, 0], found[:, 1]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -82,9 +83,7 @@ def solve_machine(problem: MachineProblem, strategy: Strategy, options: SolveOpt
     return contest.best()
 
 
-def baselines_of_machine(
-    problem: MachineProblem, current_bytes: int | None = None
-) -> BaselineSet:
+def baselines_of_machine(problem: MachineProblem, current_bytes: int | None = None) -> BaselineSet:
     """Return what the setting in use and the default settings cost. Raises Infeasible where nothing
     is admitted.
     """
@@ -177,7 +176,7 @@ class _Contest:
 def _notices(problem: MachineProblem, candidate: Candidate) -> list[Notice]:
     machine, cut = problem.machine, candidate.fragment_bytes
     has_lanes = any(rules.lanes > 1 for rules in machine.rules)
-    if has_lanes and any(behind < size for size, behind in zip(cut, cut[1:], strict=False)):
+    if has_lanes and any(behind < size for size, behind in pairwise(cut)):
         return [_MAY_OVERTAKE]
     return []
 

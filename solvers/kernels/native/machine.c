@@ -1,0 +1,657 @@
+#include "machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "portable.h"
+
+/* Source    docs/theory.md, "Machines"; domain/machine.py.
+   Notation  (i, v): fragment i in node v; s, e: its start and end; (a, z, b, r): a window of b
+             places from node a to node z that come back after r; L: lag; o_v: offset of a node.
+   Cost      of a cut one pass over its cells for each choice of lags, a maximum for each window
+             that could bind; of equal fragments without processors the formula, whatever k.
+             Memory for the ends that are still waited for: as many rows of a node as the widest
+             window that ends there has places.
+   Exact     the operations of the evaluator in Python: the same bits; the formula to rounding.
+   Traps     a draw whose shared part is 0 has no node of it: what is left there of the node must
+             not keep fragments in order. Lags from k - 1 on are all the same. */
+
+enum { NODES = SLUICE_MACHINE_MAX_NODES, WINDOWS = SLUICE_MACHINE_MAX_WINDOWS };
+enum { PROCESSORS = SLUICE_MACHINE_MAX_PROCESSORS, LANES = 8 };
+
+static const int64_t MOST_NUMBERS = INT64_C(1) << 40; /* more are memory that nobody has */
+
+/* Fragments: those given, or `full` of a size and behind them, if there is one more, a rest. */
+typedef struct {
+    int64_t count, full;
+    const double *sizes;
+    double size, rest;
+} fragments;
+
+/* A start waits for the end of the fragment `behind` before it in node `from`. */
+typedef struct {
+    int64_t behind, from, window;
+} wait;
+
+/* How a cut passes, at given lags. */
+typedef struct {
+    int64_t places[WINDOWS];
+    wait waits[WINDOWS];         /* those that could bind, node by node */
+    int64_t first[NODES + 1];    /* of them */
+    int64_t offset[NODES], most; /* and the greatest of them */
+    int64_t mask[NODES], row[NODES], rows; /* rings of ends: length - 1, where they begin, all */
+    int64_t lags[PROCESSORS];
+} passage;
+
+typedef struct {
+    const sluice_machine *m;
+    const sluice_draws *costs;
+    double shared[NODES * LANES]; /* of a block of draws: ns a byte */
+    double back[WINDOWS * LANES]; /* when a place comes back, us */
+    double t[NODES * LANES];      /* of the size at hand of each node */
+    double size[NODES];
+    double *ends;
+    int64_t room; /* of `ends`, numbers */
+    passage p;
+} evaluation;
+
+static double size_at(const fragments *x, int64_t i)
+{
+    return x->sizes ? x->sizes[i] : i < x->full ? x->size : x->rest;
+}
+
+static double greatest(const fragments *x)
+{
+    double found = 0.0;
+    if (!x->sizes)
+        return x->full && (x->full == x->count || x->size > x->rest) ? x->size : x->rest;
+    for (int64_t i = 0; i < x->count; i++)
+        found = x->sizes[i] > found ? x->sizes[i] : found;
+    return found;
+}
+
+static evaluation *opened(const sluice_machine *m, const sluice_draws *costs)
+{
+    if (m->nodes < 1 || m->nodes > NODES || m->windows < 0 || m->windows > WINDOWS ||
+        m->processors < 0 || m->processors > PROCESSORS)
+        return NULL;
+    evaluation *e = calloc(1, sizeof *e);
+    if (e) {
+        e->m = m;
+        e->costs = costs;
+    }
+    return e;
+}
+
+static int closed(evaluation *e, int status)
+{
+    free(e->ends);
+    free(e);
+    return status;
+}
+
+/* ---- places and lags ---------------------------------------------------------------------------- */
+
+/* As `//` of Python: the whole number below the quotient as it is, and not as it is rounded. */
+static double whole_quotient(double number, double by)
+{
+    double quotient = (number - fmod(number, by)) / by, whole = floor(quotient);
+    return quotient - whole > 0.5 ? whole + 1.0 : whole;
+}
+
+/* Of each window for cuts of this greatest size; whether it fits all. */
+static int find_places(const sluice_machine *m, double size, int64_t *places)
+{
+    for (int64_t w = 0; w < m->windows; w++) {
+        const int64_t *bounds = m->bounds + 4 * w;
+        places[w] = bounds[2] ? bounds[2] : INT64_MAX;
+        if (bounds[3]) {
+            double held = whole_quotient((double)bounds[3], size);
+            if (held < (double)places[w])
+                places[w] = (int64_t)held;
+        }
+        if (places[w] < 1)
+            return 0;
+    }
+    return 1;
+}
+
+/* o_node >= o_other + by; whether that raised it. */
+static int raised(int64_t *offset, int64_t node, int64_t other, int64_t by)
+{
+    if (offset[node] >= offset[other] + by)
+        return 0;
+    offset[node] = offset[other] + by;
+    return 1;
+}
+
+/* The least offsets by which an order of evaluation follows; 0 where these lags deadlock. */
+static int find_offsets(const sluice_machine *m, const int64_t *places, const int64_t *lags,
+                        int64_t *offset)
+{
+    int has_lag = 0;
+    for (int64_t v = 0; v < m->nodes; v++)
+        offset[v] = 0;
+    for (int64_t c = 0; c < m->processors; c++)
+        has_lag |= lags[c] > 0;
+    if (!has_lag)
+        return 1;
+    for (int64_t round = 0; round <= m->nodes; round++) {
+        int has_changed = 0;
+        for (int64_t v = 1; v < m->nodes; v++)
+            has_changed |= raised(offset, v, v - 1, 0);
+        for (int64_t c = 0; c < m->processors; c++) {
+            has_changed |= raised(offset, m->pairs[2 * c + 1], m->pairs[2 * c], lags[c]);
+            has_changed |= raised(offset, m->pairs[2 * c], m->pairs[2 * c + 1], -lags[c]);
+        }
+        for (int64_t w = 0; w < m->windows; w++)
+            has_changed |= raised(offset, m->bounds[4 * w], m->bounds[4 * w + 1], 1 - places[w]);
+        if (!has_changed)
+            return 1;
+    }
+    return 0;
+}
+
+/* What binds, and rings of ends that hold what is still waited for; -1 without memory. */
+static int lay_out(evaluation *e, int64_t count, int64_t lanes)
+{
+    const sluice_machine *m = e->m;
+    passage *p = &e->p;
+    int64_t depth[NODES], waits = 0;
+    p->most = p->rows = 0;
+    for (int64_t v = 0; v < m->nodes; v++) {
+        p->most = p->offset[v] > p->most ? p->offset[v] : p->most;
+        depth[v] = v + 1 < m->nodes ? 1 + p->offset[v + 1] - p->offset[v] : 1;
+    }
+    for (int64_t v = 0; v < m->nodes; v++) {
+        p->first[v] = waits;
+        for (int64_t w = 0; w < m->windows; w++) {
+            const int64_t from = m->bounds[4 * w + 1], b = p->places[w];
+            if (m->bounds[4 * w] != v || b >= count)
+                continue;
+            const int64_t rows = b - (p->offset[from] - p->offset[v]);
+            depth[from] = rows > depth[from] ? rows : depth[from];
+            p->waits[waits++] = (wait){b, from, w};
+        }
+    }
+    p->first[m->nodes] = waits;
+    for (int64_t v = 0; v < m->nodes; v++) {
+        int64_t length = 1;
+        while (length < depth[v])
+            length *= 2;
+        p->mask[v] = length - 1;
+        p->row[v] = p->rows;
+        p->rows += length;
+        if (p->rows > MOST_NUMBERS / lanes)
+            return -1;
+    }
+    if (p->rows * lanes <= e->room)
+        return 0;
+    free(e->ends);
+    e->room = p->rows * lanes;
+    e->ends = malloc((size_t)e->room * sizeof *e->ends);
+    e->room = e->ends ? e->room : 0;
+    return e->ends ? 0 : -1;
+}
+
+/* The next lags that do not deadlock and have no equals before them, with their offsets; 0 where
+   there are none. Begin with a first lag of -1. */
+static int next_lags(evaluation *e, int64_t count)
+{
+    const sluice_machine *m = e->m;
+    passage *p = &e->p;
+    int is_first = p->lags[0] < 0;
+    if (is_first)
+        p->lags[0] = p->lags[1] = 0;
+    for (;; is_first = 0) {
+        int64_t c = m->processors, clipped[PROCESSORS] = {0}, is_beyond = 0;
+        while (!is_first && --c >= 0 && ++p->lags[c] > m->max_lag)
+            p->lags[c] = 0;
+        if (c < 0)
+            return 0;
+        for (c = 0; c < m->processors; c++) {
+            clipped[c] = p->lags[c] < count ? p->lags[c] : count - 1;
+            is_beyond |= clipped[c] < p->lags[c];
+        }
+        if (is_beyond && find_offsets(m, p->places, clipped, p->offset))
+            continue;
+        if (find_offsets(m, p->places, p->lags, p->offset))
+            return 1;
+    }
+}
+
+/* ---- the recurrence ----------------------------------------------------------------------------- */
+
+/* What is the same for all cuts in `lanes` draws from `at` on. */
+static void open_block(evaluation *e, int64_t at, int lanes)
+{
+    const sluice_machine *m = e->m;
+    const sluice_draws *all = e->costs;
+    for (int64_t v = 0; v < m->nodes; v++) {
+        const int64_t first = m->stage_of[v] * all->ranges;
+        const double *end = all->ends_bytes + m->stage_of[v] * (all->ranges - 1) * all->row + at;
+        for (int l = 0; l < lanes; l++) {
+            double part = m->shared_ns_per_byte[v];
+            for (int64_t r = 0; part > 0.0 && r < all->ranges; r++) {
+                if (r && end[(r - 1) * all->row + l] == INFINITY)
+                    break;
+                const double whole = all->ns_per_byte[(first + r) * all->row + at + l];
+                part = whole < part ? whole : part;
+            }
+            e->shared[v * lanes + l] = part;
+        }
+    }
+    for (int64_t w = 0; w < m->windows; w++) {
+        const int64_t v = m->bounds[4 * w];
+        const int is_own = v == m->bounds[4 * w + 1] && m->is_shared[v] && m->bounds[4 * w + 2];
+        for (int l = 0; l < lanes; l++) {
+            const int is_there = !is_own || e->shared[v * lanes + l] > 0.0;
+            e->back[w * lanes + l] = is_there ? m->return_us[w] : -INFINITY;
+        }
+    }
+}
+
+/* The place of a size among a stage's ranges, whose ends are `row` apart. */
+INLINE int64_t range_of(int64_t ranges, const double *end, int64_t row, double size)
+{
+    int64_t place = 0;
+    while (place < ranges - 1 && size > end[place * row])
+        place++;
+    return place;
+}
+
+INLINE void find_times(evaluation *e, int64_t at, int lanes, int64_t v, double size)
+{
+    const sluice_draws *all = e->costs;
+    const int64_t stage = e->m->stage_of[v], is_shared = e->m->is_shared[v];
+    const double *end = all->ends_bytes + stage * (all->ranges - 1) * all->row + at;
+    const int64_t first = stage * all->ranges * all->row + at;
+    for (int l = 0; l < lanes; l++) {
+        const int64_t line = first + l + range_of(all->ranges, end + l, all->row, size) * all->row;
+        const double whole = all->overhead_us[line] + all->ns_per_byte[line] * size / 1000.0;
+        const double part = e->shared[v * lanes + l] * size / 1000.0, own = whole - part;
+        e->t[v * lanes + l] = is_shared ? part : own > 0.0 ? own : 0.0;
+    }
+    e->size[v] = size;
+}
+
+INLINE void wait_for(int lanes, double *restrict start, const double *restrict end,
+                     const double *restrict back)
+{
+    KEEP_LOOP
+    for (int l = 0; l < lanes; l++) {
+        const double free_at = end[l] + back[l];
+        start[l] = free_at > start[l] ? free_at : start[l];
+    }
+}
+
+/* A fragment in a node. */
+INLINE void pass_cell(evaluation *e, int64_t at, int lanes, const fragments *x, int64_t i,
+                      int64_t v, double *restrict start)
+{
+    static const double at_once[LANES] = {0.0};
+    const sluice_machine *m = e->m;
+    const passage *p = &e->p;
+    double *ends = e->ends;
+    const double size = size_at(x, i), *t = e->t + v * lanes;
+#define END(node, fragment) (ends + (p->row[node] + ((fragment)&p->mask[node])) * lanes)
+    if (size != e->size[v])
+        find_times(e, at, lanes, v, size);
+    KEEP_LOOP
+    for (int l = 0; l < lanes; l++)
+        start[l] = v ? END(v - 1, i)[l] + m->delay_us[v - 1] : 0.0;
+    for (int64_t at_wait = p->first[v]; at_wait < p->first[v + 1]; at_wait++) {
+        const wait *one = p->waits + at_wait;
+        if (i >= one->behind)
+            wait_for(lanes, start, END(one->from, i - one->behind), e->back + one->window * lanes);
+    }
+    for (int64_t c = 0; c < m->processors; c++) {
+        const int64_t first = m->pairs[2 * c], second = m->pairs[2 * c + 1];
+        const int64_t ahead = i + p->lags[c] < x->count ? i + p->lags[c] : x->count - 1;
+        if (v == second)
+            wait_for(lanes, start, END(first, ahead), at_once);
+        if (v == first && i > p->lags[c])
+            wait_for(lanes, start, END(second, i - 1 - p->lags[c]), at_once);
+    }
+    double *restrict end = END(v, i);
+#undef END
+    KEEP_LOOP
+    for (int l = 0; l < lanes; l++)
+        end[l] = start[l] + t[l];
+}
+
+/* The latencies of `lanes` draws from `at` on, where they are less than those known. */
+INLINE void pass(evaluation *e, int64_t at, int lanes, const fragments *x, double *known)
+{
+    const int64_t nodes = e->m->nodes;
+    double latest[LANES] = {0.0}, start[LANES];
+    for (int64_t v = 0; v < nodes; v++)
+        e->size[v] = -1.0;
+    for (int64_t step = 0; step < x->count + e->p.most; step++)
+        for (int64_t v = 0; v < nodes; v++) {
+            const int64_t i = step - e->p.offset[v];
+            if (i < 0 || i >= x->count)
+                continue;
+            pass_cell(e, at, lanes, x, i, v, start);
+            if (v < nodes - 1)
+                continue;
+            KEEP_LOOP
+            for (int l = 0; l < lanes; l++) {
+                const double end = start[l] + e->t[v * lanes + l];
+                latest[l] = end > latest[l] ? end : latest[l];
+            }
+        }
+    for (int l = 0; l < lanes; l++) {
+        const double latency = latest[l] + e->m->delay_us[nodes - 1] + e->costs->delay_us;
+        known[l] = latency < known[l] ? latency : known[l];
+    }
+}
+
+CLONES static void pass_draws(evaluation *e, const fragments *x, double *known)
+{
+    const int64_t draws = e->costs->draws, blocks = draws / LANES * LANES;
+    for (int64_t at = 0; at < blocks; at += LANES) {
+        open_block(e, at, LANES);
+        pass(e, at, LANES, x, known + at);
+    }
+    for (int64_t at = blocks; at < draws; at++) {
+        open_block(e, at, 1);
+        pass(e, at, 1, x, known + at);
+    }
+}
+
+/* The latencies of a cut at its best lags: in the first draw, which is open, or in all of them. */
+static int price(evaluation *e, const fragments *x, int in_draws, double *latency_us)
+{
+    for (int64_t d = 0; d < (in_draws ? e->costs->draws : 1); d++)
+        latency_us[d] = INFINITY;
+    if (!find_places(e->m, greatest(x), e->p.places))
+        return 0;
+    e->p.lags[0] = -1;
+    while (next_lags(e, x->count)) {
+        if (lay_out(e, x->count, in_draws ? LANES : 1))
+            return -1;
+        if (in_draws)
+            pass_draws(e, x, latency_us);
+        else
+            pass(e, 0, 1, x, latency_us);
+    }
+    return 0;
+}
+
+int sluice_machine_repeated(const sluice_machine *machine, const sluice_draws *costs, int64_t cuts,
+                            const int64_t *q, const int64_t *s, const int64_t *r,
+                            double *latency_us)
+{
+    evaluation *e = opened(machine, costs);
+    int status = 0;
+    if (!e)
+        return -1;
+    open_block(e, 0, 1);
+    for (int64_t m = 0; m < cuts && !status; m++) {
+        const fragments x = {q[m] + (r[m] > 0), q[m], NULL, (double)s[m], (double)r[m]};
+        status = price(e, &x, 0, latency_us + m);
+    }
+    return closed(e, status);
+}
+
+int sluice_machine_cut(const sluice_machine *machine, const sluice_draws *costs, int64_t count,
+                       const double *sizes, double *latency_us)
+{
+    const fragments x = {.count = count, .sizes = sizes};
+    evaluation *e = opened(machine, costs);
+    if (!e)
+        return -1;
+    open_block(e, 0, 1);
+    return closed(e, price(e, &x, 0, latency_us));
+}
+
+int sluice_machine_repeated_in_draws(const sluice_machine *machine, const sluice_draws *costs,
+                                     int64_t message, int64_t count, const int64_t *sizes,
+                                     double *latency_us)
+{
+    evaluation *e = opened(machine, costs);
+    int status = 0;
+    if (!e)
+        return -1;
+    for (int64_t m = 0; m < count && !status; m++) {
+        const int64_t q = message / sizes[m], rest = message - q * sizes[m];
+        const fragments x = {q + (rest > 0), q, NULL, (double)sizes[m], (double)rest};
+        status = price(e, &x, 1, latency_us + m * costs->draws);
+    }
+    return closed(e, status);
+}
+
+int sluice_machine_cut_in_draws(const sluice_machine *machine, const sluice_draws *costs,
+                                int64_t count, const double *sizes, double *latency_us)
+{
+    const fragments x = {.count = count, .sizes = sizes};
+    evaluation *e = opened(machine, costs);
+    return e ? closed(e, price(e, &x, 1, latency_us)) : -1;
+}
+
+/* ---- equal fragments ---------------------------------------------------------------------------- */
+
+/* A window's round trip, us, and its places. */
+typedef struct {
+    double trip_us;
+    int64_t b;
+} trip;
+
+static int by_places(const void *one, const void *other)
+{
+    const trip *a = one, *c = other;
+    if (a->b != c->b)
+        return a->b < c->b ? -1 : 1;
+    return (a->trip_us < c->trip_us) - (a->trip_us > c->trip_us);
+}
+
+/* Those that could be used: of fewer places first, each longer than the one before; how many. */
+static int64_t worth_using(evaluation *e, int64_t left, trip *found)
+{
+    const sluice_machine *m = e->m;
+    int64_t usable = 0, kept = 0;
+    for (int64_t w = 0; w < m->windows; w++) {
+        double trip_us = 0.0;
+        for (int64_t v = m->bounds[4 * w]; v <= m->bounds[4 * w + 1]; v++)
+            trip_us += e->t[v] + (v < m->bounds[4 * w + 1] ? m->delay_us[v] : 0.0);
+        trip_us += m->return_us[w];
+        if (e->p.places[w] <= left && trip_us > 0.0)
+            found[usable++] = (trip){trip_us, e->p.places[w]};
+    }
+    qsort(found, (size_t)usable, sizeof *found, by_places);
+    for (int64_t w = 0; w < usable; w++)
+        if (!kept || found[w].trip_us > found[kept - 1].trip_us)
+            found[kept++] = found[w];
+    return kept;
+}
+
+/* max sum m_w C_w where sum m_w b_w <= left; `sums` is a ring of the best ones of the others. */
+static int waited(evaluation *e, int64_t left, double *out)
+{
+    trip trips[WINDOWS];
+    const int64_t usable = worth_using(e, left, trips);
+    int64_t best = 0, others = 0, widest = 0, length = 1;
+    *out = 0.0;
+    if (!usable)
+        return 0;
+    for (int64_t w = 1; w < usable; w++)
+        if (trips[w].trip_us / (double)trips[w].b > trips[best].trip_us / (double)trips[best].b)
+            best = w;
+    const trip most = trips[best];
+    for (int64_t w = 0; w < usable; w++)
+        if (w != best)
+            trips[others++] = trips[w];
+    if (others)
+        widest = trips[others - 1].b;
+    *out = (double)(left / most.b) * most.trip_us;
+    if (!others || most.b == 1)
+        return 0;
+    const int64_t reach = most.b - 1 > left / widest ? left : (most.b - 1) * widest;
+    while (length <= widest)
+        length *= 2;
+    if (length > MOST_NUMBERS)
+        return -1;
+    if (length > e->room) {
+        free(e->ends);
+        e->ends = malloc((size_t)length * sizeof *e->ends);
+        e->room = e->ends ? length : 0;
+        if (!e->ends)
+            return -1;
+    }
+    double *sums = e->ends;
+    sums[0] = 0.0;
+    for (int64_t q = 1; q <= reach; q++) {
+        double sum = sums[(q - 1) & (length - 1)];
+        for (int64_t w = 0; w < others && trips[w].b <= q; w++) {
+            const double used = sums[(q - trips[w].b) & (length - 1)] + trips[w].trip_us;
+            sum = used > sum ? used : sum;
+        }
+        sums[q & (length - 1)] = sum;
+        const double found = sum + (double)((left - q) / most.b) * most.trip_us;
+        *out = found > *out ? found : *out;
+    }
+    return 0;
+}
+
+static int price_equal(evaluation *e, double x, int64_t k, double *latency_us)
+{
+    const sluice_machine *m = e->m;
+    double through = 0.0, waiting;
+    if (m->processors) {
+        const fragments all = {k, k, NULL, x, 0.0};
+        return price(e, &all, 0, latency_us);
+    }
+    *latency_us = INFINITY;
+    if (!find_places(m, x, e->p.places))
+        return 0;
+    for (int64_t v = 0; v < m->nodes; v++) {
+        find_times(e, 0, 1, v, x);
+        through += e->t[v] + m->delay_us[v];
+    }
+    const int status = waited(e, k - 1, &waiting);
+    *latency_us = through + waiting + e->costs->delay_us;
+    return status;
+}
+
+int sluice_machine_equal(const sluice_machine *machine, const sluice_draws *costs, int64_t cuts,
+                         const double *x, const int64_t *k, double *latency_us)
+{
+    evaluation *e = opened(machine, costs);
+    int status = 0;
+    if (!e)
+        return -1;
+    open_block(e, 0, 1);
+    for (int64_t m = 0; m < cuts && !status; m++)
+        status = price_equal(e, x[m], k[m], latency_us + m);
+    return closed(e, status);
+}
+
+/* ---- derivatives -------------------------------------------------------------------------------- */
+
+/* When something is over, and a derivative of that. */
+typedef struct {
+    double us, slope;
+} moment;
+
+/* The derivative of a fragment's time in a node by the size of the full ones. */
+static double slope_of(const evaluation *e, int64_t v, const fragments *x, int64_t i)
+{
+    const sluice_draws *all = e->costs;
+    const int64_t stage = e->m->stage_of[v];
+    const double *end = all->ends_bytes + stage * (all->ranges - 1) * all->row;
+    const int64_t place = range_of(all->ranges, end, all->row, size_at(x, i));
+    const double whole = all->ns_per_byte[(stage * all->ranges + place) * all->row];
+    const double part = e->shared[v], cost = e->m->is_shared[v] ? part : whole - part;
+    return cost / 1000.0 * (i < x->full ? 1.0 : -(double)x->full);
+}
+
+/* What a fragment in a node waits for. Of equals a window is taken before a processor and that
+   before the route, and of windows the first one: as in the evaluator's critical path. */
+static moment start_of(const evaluation *e, const moment *ends, const fragments *x, int64_t i,
+                       int64_t v)
+{
+    const sluice_machine *m = e->m;
+    const passage *p = &e->p;
+    moment start = {0.0, 0.0}, window = {-1.0, 0.0};
+#define END(node, fragment) ends[p->row[node] + ((fragment)&p->mask[node])]
+    if (v) {
+        start = END(v - 1, i);
+        start.us += m->delay_us[v - 1];
+    }
+    for (int64_t c = 0; c < m->processors; c++) {
+        const int64_t first = m->pairs[2 * c], second = m->pairs[2 * c + 1];
+        const int64_t ahead = i + p->lags[c] < x->count ? i + p->lags[c] : x->count - 1;
+        if (v == second && END(first, ahead).us >= start.us)
+            start = END(first, ahead);
+        if (v == first && i > p->lags[c] && END(second, i - 1 - p->lags[c]).us >= start.us)
+            start = END(second, i - 1 - p->lags[c]);
+    }
+    for (int64_t at = p->first[v]; at < p->first[v + 1]; at++) {
+        const wait *one = p->waits + at;
+        if (i < one->behind)
+            continue;
+        moment back = END(one->from, i - one->behind);
+        back.us += m->return_us[one->window];
+        window = back.us > window.us ? back : window;
+    }
+#undef END
+    start = window.us >= start.us ? window : start;
+    start.slope = start.us > 0.0 ? start.slope : 0.0;
+    return start;
+}
+
+/* The latency at these lags, whose offsets are known, and its slope. */
+static moment follow(evaluation *e, const fragments *x)
+{
+    const int64_t nodes = e->m->nodes;
+    moment *ends = (moment *)e->ends, latest = {-1.0, 0.0};
+    double slope[NODES];
+    for (int64_t v = 0; v < nodes; v++)
+        e->size[v] = -1.0;
+    for (int64_t step = 0; step < x->count + e->p.most; step++)
+        for (int64_t v = 0; v < nodes; v++) {
+            const int64_t i = step - e->p.offset[v];
+            if (i < 0 || i >= x->count)
+                continue;
+            if (!i || i == x->full) {
+                find_times(e, 0, 1, v, size_at(x, i));
+                slope[v] = slope_of(e, v, x, i);
+            }
+            moment end = start_of(e, ends, x, i, v);
+            end.us += e->t[v];
+            end.slope += slope[v];
+            ends[e->p.row[v] + (i & e->p.mask[v])] = end;
+            if (v == nodes - 1 && end.us > latest.us)
+                latest = end;
+        }
+    latest.us += e->m->delay_us[nodes - 1] + e->costs->delay_us;
+    return latest;
+}
+
+int sluice_machine_slopes(const sluice_machine *machine, const sluice_draws *costs, int64_t message,
+                          const int64_t *lags, int64_t cuts, const int64_t *q, const int64_t *s,
+                          double *latency_us, double *slope)
+{
+    evaluation *e = opened(machine, costs);
+    int status = 0;
+    if (!e)
+        return -1;
+    open_block(e, 0, 1);
+    for (int64_t c = 0; c < machine->processors; c++)
+        e->p.lags[c] = lags[c];
+    for (int64_t m = 0; m < cuts && !status; m++) {
+        const int64_t rest = message - q[m] * s[m];
+        const fragments x = {q[m] + (rest > 0), q[m], NULL, (double)s[m], (double)rest};
+        moment found = {INFINITY, 0.0};
+        if (find_places(machine, greatest(&x), e->p.places) &&
+            find_offsets(machine, e->p.places, e->p.lags, e->p.offset)) {
+            status = lay_out(e, x.count, 2);
+            if (!status)
+                found = follow(e, &x);
+        }
+        latency_us[m] = found.us;
+        slope[m] = found.slope;
+    }
+    return closed(e, status);
+}

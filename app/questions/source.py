@@ -32,8 +32,10 @@ from app.questions.question import (
     known_identifier,
 )
 from contract.limits import MIN_TRANSFER_US
+from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidFields, InvalidInput, NotFound, SluiceError
 from domain.fit import FitOptions, TraceFit
+from domain.machine import check_plain
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice
@@ -106,13 +108,18 @@ class Stored:
         """Return what is in the store, each looked up in a unit of its own; nothing without one."""
         return cls(None if store is None else store.reading, files)
 
-    def revision(self, reference: ProfileReference) -> Revision:
-        """Return a profile's revision. Raises NotFound, and InvalidInput without a store."""
+    def revision(self, reference: ProfileReference, *, machines: bool = False) -> Revision:
+        """Return a profile's revision. Raises NotFound, InvalidInput without a store, and unless
+        `machines` are taken NeedsPlainStages for one.
+        """
         with self.unit("profile") as unit:
             try:
-                return unit.profiles.revision(reference.name, reference.revision)
+                found = unit.profiles.revision(reference.name, reference.revision)
             except NotFound as missing:
                 raise NotFound(missing.detail, field="profile", subject=missing.subject) from None
+        if not machines:
+            check_plain(found.model, "profile")
+        return found
 
     def fit_of(self, revision: Revision) -> TraceFit | None:
         """Return the fit that a revision was made of, None where it was not."""
@@ -195,14 +202,16 @@ def resolve(
     stored: Stored,
     fit_now: FitNow,
     *,
+    machines: bool = False,
     model_of: Callable[[TraceFit], CostModel] = TraceFit.to_model,
 ) -> Resolved:
-    """Find or fit the model; `model_of` is what of a fit is asked about.
+    """Find or fit the model; `model_of` is what of a fit is asked about. Who takes `machines`, and
+    not plain stages alone, says so.
 
-    Raises NotFound, MeasurementMissing, and what `Stored.read` does.
+    Raises NotFound, MeasurementMissing, NeedsPlainStages, and what `Stored.read` does.
     """
     if isinstance(source, ProfileReference):
-        revision = stored.revision(source)
+        revision = stored.revision(source, machines=machines)
         return Resolved(
             revision.model,
             stored.fit_of(revision),
@@ -218,6 +227,8 @@ def resolve(
         source = GivenFit(record.fit, record.trace_digests, request, record.id)
     if isinstance(source, GivenFit):
         return Resolved(model_of(source.fit), source.fit, given=source)
+    if not machines:
+        check_plain(source)
     return Resolved(source)
 
 
@@ -268,7 +279,7 @@ def field_of(source: Source) -> str:
     for kind, field in _FIELDS:
         if isinstance(source, kind):
             return field
-    return str(getattr(source, "kind", "pipeline")).replace("stages", "pipeline")
+    return "aggregate" if isinstance(source, Aggregate) else "pipeline"
 
 
 _FIELDS: tuple[tuple[type, str], ...] = (

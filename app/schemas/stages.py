@@ -1,9 +1,12 @@
-"""Cost models as they are asked about and sent: stages in a pipeline, or an aggregate of them."""
+"""Cost models as they are asked about and sent: stages in a pipeline or a machine, or an aggregate
+of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
 
 from app.schemas.base import same_named
 from app.text.notices import deciding_sentence
@@ -12,22 +15,24 @@ from contract.constraints import ConstraintsIn, ConstraintsOut
 from contract.pipeline import (
     AggregateIn,
     AggregateOut,
-    HandoffStageOut,
     LineCostIn,
-    LineHandoffStageOut,
+    LineStageIn,
     LineStageOut,
     PipelineIn,
     PipelineOut,
     RangeIn,
     RangeOut,
     RangesCostIn,
-    RangesHandoffStageOut,
+    RangesStageIn,
     RangesStageOut,
     StageOut,
+    WindowIn,
+    WindowOut,
 )
 from contract.sensitivities import CostChangeOut, SensitivitiesOut, SlopeOut, StageSensitivityOut
 from domain.aggregate import Aggregate
 from domain.errors import InvalidStage
+from domain.machine import Machine, StageRules, Window, check_plain
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage, stage_name
 from domain.problem import FragmentLimits
@@ -36,13 +41,56 @@ from domain.sensitivity import Sensitivities, Slope
 # --- what is asked about --------------------------------------------------------------------------
 
 
-def asked_pipeline(given: PipelineIn) -> Pipeline:
-    """Return the domain's pipeline. Raises InvalidStage naming the stage at fault."""
+def asked_pipeline(given: PipelineIn) -> Pipeline | Machine:
+    """Return the domain's pipeline, or its machine where a stage or the pipeline says a word that
+    plain stages do not have. Raises InvalidStage naming the field at fault.
+    """
     stages = tuple(
         stage_of(stage, number, field=f"pipeline.stages.{number - 1}")
         for number, stage in enumerate(given.stages, start=1)
     )
-    return Pipeline(stages, given.delay_us)
+    rules = tuple(
+        _rules_of(stage, number, field=f"pipeline.stages.{number - 1}")
+        for number, stage in enumerate(given.stages, start=1)
+    )
+    costs = Pipeline(stages, given.delay_us)
+    if not given.windows and all(one.is_plain for one in rules):
+        return costs
+    names = [stage.name for stage in stages]
+    windows = tuple(
+        _window_of(window, names, field=f"pipeline.windows.{place}")
+        for place, window in enumerate(given.windows or ())
+    )
+    try:
+        return Machine(costs, rules, windows)
+    except InvalidStage as refusal:
+        raise InvalidStage(refusal.detail, field=f"pipeline.{refusal.field}") from None
+
+
+def _rules_of(given: LineStageIn | RangesStageIn, number: int, *, field: str) -> StageRules:
+    try:
+        return StageRules(
+            1 if given.lanes is None else given.lanes,
+            given.shared_ns_per_byte or 0.0,
+            given.delay_us or 0.0,
+            given.processor,
+        )
+    except InvalidStage as refusal:
+        raise _at_stage(refusal, stage_name(number), field) from None
+
+
+def _window_of(given: WindowIn, names: list[str], *, field: str) -> Window:
+    """Return the window over stages of these names. Raises InvalidStage."""
+    ends = []
+    for end, name in (("from", given.from_), ("to", given.to)):
+        if names.count(name) != 1:
+            rule = "only one stage has" if name in names else "a stage of this pipeline has"
+            raise InvalidStage(f"expected a name that {rule}", field=f"{field}.{end}")
+        ends.append(names.index(name))
+    try:
+        return Window(*ends, given.fragments, given.bytes, given.return_us)
+    except InvalidStage as refusal:
+        raise InvalidStage(refusal.detail, field=f"{field}.{refusal.field}") from None
 
 
 def asked_aggregate(given: AggregateIn) -> Aggregate:
@@ -68,9 +116,11 @@ def stage_of(
     try:
         return Stage(name, tuple(map(_fit_range, parts)), getattr(given, "handoff_bytes", None))
     except InvalidStage as refusal:
-        place = f"{field}.{refusal.field}"
-        which = called or stage_name(number)
-        raise InvalidStage(f"{which}: {refusal.detail}", field=place) from None
+        raise _at_stage(refusal, called or stage_name(number), field) from None
+
+
+def _at_stage(refusal: InvalidStage, which: str, field: str) -> InvalidStage:
+    return InvalidStage(f"{which}: {refusal.detail}", field=f"{field}.{refusal.field}")
 
 
 def _fit_range(part: LineCostIn | RangeIn | RangeOut) -> FitRange:
@@ -91,22 +141,43 @@ def limits_of(given: ConstraintsIn | ConstraintsOut) -> FragmentLimits:
 # --- what is sent ---------------------------------------------------------------------------------
 
 
-def stage_out(stage: Stage) -> StageOut:
+_PLAIN = StageRules()
+
+
+def stage_out(stage: Stage, rules: StageRules = _PLAIN) -> StageOut:
     """Return a stage in the form that requests have."""
-    grain = stage.handoff_bytes
+    words = (
+        stage.handoff_bytes,
+        rules.lanes,
+        rules.shared_ns_per_byte,
+        rules.delay_us,
+        rules.processor,
+    )
     if stage.is_line:
         line = stage.ranges[0]
-        costs = stage.name, line.overhead_us, line.ns_per_byte
-        return LineStageOut(*costs) if grain is None else LineHandoffStageOut(*costs, grain)
+        return LineStageOut(stage.name, line.overhead_us, line.ns_per_byte, *words)
     ranges = tuple(same_named(RangeOut, part) for part in stage.ranges)
-    if grain is None:
-        return RangesStageOut(stage.name, ranges)
-    return RangesHandoffStageOut(stage.name, ranges, grain)
+    return RangesStageOut(stage.name, ranges, *words)
 
 
-def pipeline_out(pipeline: Pipeline) -> PipelineOut:
-    """Return a pipeline as it is sent."""
-    return PipelineOut(tuple(map(stage_out, pipeline.stages)), pipeline.delay_us)
+def pipeline_out(model: Pipeline | Machine) -> PipelineOut:
+    """Return a pipeline or a machine as it is sent."""
+    if isinstance(model, Pipeline):
+        return PipelineOut(tuple(map(stage_out, model.stages)), model.delay_us)
+    stages = tuple(map(stage_out, model.stages, model.rules))
+    windows = tuple(_window_out(window, model) for window in model.windows)
+    return PipelineOut(stages, model.delay_us, windows)
+
+
+def _window_out(window: Window, machine: Machine) -> WindowOut:
+    ends = (machine.stages[place].name for place in (window.first, window.last))
+    found: WindowOut = dict(zip(("from", "to"), ends, strict=True))
+    for name in ("fragments", "bytes"):
+        if (size := getattr(window, name)) is not None:
+            found[name] = size
+    if window.return_us:
+        found["return_us"] = window.return_us
+    return found
 
 
 def aggregate_out(aggregate: Aggregate) -> AggregateOut:
@@ -124,7 +195,7 @@ def aggregate_out(aggregate: Aggregate) -> AggregateOut:
 
 def pipeline_or_none(model: CostModel) -> PipelineOut | None:
     """Return the model as it is sent, made once; None for one that is no pipeline."""
-    return model.derived(pipeline_out) if isinstance(model, Pipeline) else None
+    return model.derived(pipeline_out) if isinstance(model, Pipeline | Machine) else None
 
 
 def aggregate_or_none(model: CostModel) -> AggregateOut | None:
@@ -146,20 +217,41 @@ def constraints_out(limits: FragmentLimits) -> ConstraintsOut:
 
 
 def stored_stage(stage: StageOut) -> Stage:
-    """Return the domain's stage of a stored one. Raises InvalidStage."""
-    grain = stage.handoff_bytes if isinstance(stage, HandoffStageOut) else None
-    return Stage(stage.name, tuple(map(_fit_range, stage.parts)), grain)
+    """Return what the domain's stage of a stored one costs. Raises InvalidStage."""
+    return Stage(stage.name, tuple(map(_fit_range, stage.parts)), stage.handoff_bytes)
+
+
+def stored_stages(sent: PipelineOut) -> Pipeline | Machine:
+    """Return the domain's pipeline or machine of a stored one. Raises InvalidStage."""
+    costs = Pipeline(tuple(map(stored_stage, sent.stages)), sent.delay_us)
+    rules = tuple(
+        StageRules(one.lanes, one.shared_ns_per_byte, one.delay_us, one.processor)
+        for one in sent.stages
+    )
+    if not sent.windows and all(one.is_plain for one in rules):
+        return costs
+    places = {stage.name: place for place, stage in enumerate(sent.stages)}
+    windows = []
+    for window in sent.windows:
+        sizes: dict[str, Any] = dict(window)
+        windows.append(Window(places[sizes.pop("from")], places[sizes.pop("to")], **sizes))
+    return Machine(costs, rules, tuple(windows))
 
 
 def stored_pipeline(sent: PipelineOut) -> Pipeline:
-    """Return the domain's pipeline of a stored one. Raises InvalidStage."""
-    return Pipeline(tuple(map(stored_stage, sent.stages)), sent.delay_us)
+    """Return the domain's pipeline of a stored one. Raises InvalidStage, and NeedsPlainStages for a
+    machine.
+    """
+    found = stored_stages(sent)
+    check_plain(found)
+    assert isinstance(found, Pipeline)  # of the two kinds that are sent so
+    return found
 
 
 def stored_model(sent: PipelineOut | AggregateOut) -> CostModel:
     """Return the domain's model of a stored one. Raises InvalidStage."""
     if isinstance(sent, PipelineOut):
-        return stored_pipeline(sent)
+        return stored_stages(sent)
     costs = stored_stage(sent.total), stored_stage(sent.bottleneck)
     return Aggregate(*costs, sent.delay_us, sent.total_is_uncut)
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline
-from domain.problem import Problem
+from domain.problem import MessageProblem, Problem
 from solvers.assemble import rank_of
 from solvers.contract import Deadline
 from solvers.kernels import active, cut_latency_us, exit_times_us, latencies_us, stage_times_us
@@ -243,7 +243,7 @@ def _steady_sizes(problem: Problem, size: int, *, reverse: bool) -> tuple[int, .
     return tuple(sizes)
 
 
-def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:
+def nearest_cut(problem: MessageProblem, real_sizes: Floats) -> Ints | None:
     """Return the nearest multiples of the cumulative positions, moved into the limits; None where
     none.
     """
@@ -274,7 +274,7 @@ def _passes(problem: Problem, sizes: Floats | Ints, search_cells: int) -> int:
     return min(search_cells // (4 * count * len(problem.pipeline)), 4 * count) * (count > 1)
 
 
-def _repair(problem: Problem, positions: Ints) -> Ints | None:
+def _repair(problem: MessageProblem, positions: Ints) -> Ints | None:
     """Move aligned cut positions as little as needed so that every size is within its limits.
 
     Forwards, each position is pushed into [previous + least, previous + greatest]; backwards,
@@ -296,7 +296,7 @@ def _repair(problem: Problem, positions: Ints) -> Ints | None:
     return sizes if problem.admits(tuple(int(size) for size in sizes)) else None
 
 
-def _windows(problem: Problem, count: int, minimum: int, maximum: int) -> tuple[Ints, Ints]:
+def _windows(problem: MessageProblem, count: int, minimum: int, maximum: int) -> tuple[Ints, Ints]:
     """Where each inner position may lie, given the limits on both of its sides (aligned)."""
     size, limits = problem.message_bytes, problem.limits
     unit = limits.alignment_bytes

@@ -2,10 +2,9 @@
 
 Source    docs/theory.md, "Machines": with repeated sizes more lanes or places are never slower, so
           that the fewest with which some size is within the margin are found by bisection.
-Cost      one search over sizes for all that was given, then a few tests for each lanes and window,
-          most of one evaluation: the best size and the last one found are tried first. A test looks
-          at the counts of fragments that could be within the margin with all that was given: fewer
-          lanes or places make none of the others faster.
+Cost      a few tests for each lanes and window, most of one evaluation: the best size and the last
+          one found are tried first. A test looks at the counts of fragments that could be within
+          the margin with all that was given: fewer lanes or places make none of the others faster.
 Exact     the fewest of lanes and places; of bytes to a 64th of what was given.
 Traps     fewer lanes want other sizes: the best size of what was given is not that of fewer.
 """
@@ -13,7 +12,7 @@ Traps     fewer lanes want other sizes: the best size of what was given is not t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from domain.uncertain_answer import Thresholds
 from solvers.contract import Deadline
 from solvers.machine.bound import count_bounds_us
 from solvers.machine.costs import Costs
-from solvers.machine.repeat import best_size, size_within
+from solvers.machine.repeat import size_within
 
 MARGIN = Thresholds().margin
 _PARTS = 64  # in which a window's bytes are counted
@@ -34,21 +33,18 @@ _PARTS = 64  # in which a window's bytes are counted
 class Enough:
     """The fewest lanes by stage, places by window, and bytes by window of bytes."""
 
-    lanes: Mapping[int, int]
-    places: Mapping[int, int]
-    bytes: Mapping[int, int]
+    lanes: Mapping[int, int] = field(default_factory=dict)
+    places: Mapping[int, int] = field(default_factory=dict)
+    bytes: Mapping[int, int] = field(default_factory=dict)
 
 
-def find_enough(problem: MachineProblem, deadline: Deadline) -> Enough:
-    """Return the fewest lanes and places, one of them at a time, with which the best repeated size
-    costs no more than the margin over that with all that was given. Empty where none is admitted.
+def find_enough(problem: MachineProblem, best_bytes: int, deadline: Deadline) -> Enough:
+    """Return the fewest lanes and places, one of them at a time, with which some repeated size
+    costs no more than the margin over the best one with all that was given.
 
     What was not decided in time counts as too few.
     """
-    size = best_size(problem, (), deadline)
-    if size is None:
-        return Enough({}, {}, {})
-    search, machine = _Search(problem, size, deadline), problem.machine
+    search, machine = _Search(problem, best_bytes, deadline), problem.machine
     return Enough(
         {j: search.lanes(j) for j, rules in enumerate(machine.rules) if rules.lanes > 1},
         {w: search.places(w) for w in range(len(machine.windows))},

@@ -37,17 +37,16 @@ _TIE = 1e-9
 _COUNTED = (LimitKind.LANES, LimitKind.WINDOW)  # what more of them would raise
 
 
-def in_flight(solution: Solution) -> InFlight | None:
-    """Return what an answer has in flight; None where it is of no machine."""
-    problem = solution.problem
+def in_flight(solution: Solution, best_bytes: int | None) -> InFlight | None:
+    """Return what an answer has in flight; None where it is of no machine. `best_bytes` is the best
+    repeated size, None where none can be repeated.
+    """
+    problem, cut = solution.problem, solution.schedule.fragment_bytes
     if not isinstance(problem, MachineProblem):
         return None
-    enough = find_enough(problem, Deadline.after(_SEARCH_S))
-    return in_flight_of(problem, solution.schedule.fragment_bytes, enough)
-
-
-def in_flight_of(problem: MachineProblem, cut: tuple[int, ...], enough: Enough) -> InFlight:
-    """Return what a cut has in flight, beside what is enough."""
+    enough = Enough()
+    if best_bytes is not None:
+        enough = find_enough(problem, best_bytes, Deadline.after(_SEARCH_S))
     machine, size = problem.machine, max(cut)
     lags, used = _evaluated(machine, cut)
     limits = list(_limits(machine, size, lags))
@@ -55,7 +54,7 @@ def in_flight_of(problem: MachineProblem, cut: tuple[int, ...], enough: Enough) 
     return InFlight(
         size_bytes=size,
         period_us=limit.period_us,
-        stages=tuple(_lanes(machine, size, len(cut), used, enough)),
+        stages=tuple(_lanes(machine, cut, used, enough)),
         windows=tuple(_windows(machine, size, used, enough)),
         processors=tuple(_lags(machine, size, lags)),
         limit=_with_full_rate(limit, limits, size),
@@ -83,8 +82,9 @@ def _evaluated(machine: Machine, cut: tuple[int, ...]) -> tuple[Lags, list[int] 
 
 
 def _lanes(
-    machine: Machine, size: int, fragments: int, used: list[int] | None, enough: Enough
+    machine: Machine, cut: tuple[int, ...], used: list[int] | None, enough: Enough
 ) -> Iterator[StageLanes]:
+    size = max(cut)
     for j, rules in enumerate(machine.rules):
         if rules.lanes == 1:
             continue
@@ -92,8 +92,9 @@ def _lanes(
         lanes = InUse(rules.lanes, used[place] if used else None, enough.lanes.get(j))
         alone_us = machine.stages[j].time_us(size)
         shared_us = rules.shared_ns_per_byte * size / 1000.0
-        last_round = fragments % rules.lanes or rules.lanes
-        yield StageLanes(j, lanes, alone_us, shared_us, last_round)
+        last_round = len(cut) % rules.lanes or rules.lanes
+        last_us = machine.stages[j].time_us(max(cut[-last_round:]))
+        yield StageLanes(j, lanes, alone_us, shared_us, last_round, last_us)
 
 
 def _window_of_lanes(machine: Machine, stage: int) -> int:
@@ -122,20 +123,23 @@ def _windows(
             in_bytes = InUse(
                 one.bytes, None if in_use is None else in_use * size, enough.bytes.get(one.window)
             )
-        yield WindowPlaces(one.window, places, in_bytes, _never_binds(machine, one, given[place]))
+        yield WindowPlaces(one.window, places, in_bytes, _never_binds(machine, one))
 
 
-def _never_binds(machine: Machine, one: NodeWindow, places: int) -> bool:
+def _never_binds(machine: Machine, one: NodeWindow) -> bool:
     """Whether equal fragments take no longer with a window than without: it holds as many as the
-    lanes of its stages, and nothing passes in it but their work. Processors are not looked at.
+    lanes of its stages, and nothing passes in it but their work. Processors are not looked at; and
+    one of bytes bounds the sizes.
     """
+    if one.fragments is None or one.bytes is not None:
+        return False
     network = machine.network
     held = sum(
         1 if network.is_shared[node] else machine.rules[network.stage_of[node]].lanes
         for node in range(one.first, one.last + 1)
     )
     passes_us = sum(network.delay_us[one.first : one.last]) + one.return_us
-    return not network.processors and passes_us == 0.0 and places >= held
+    return not network.processors and passes_us == 0.0 and one.fragments >= held
 
 
 def _delays_alone(machine: Machine) -> bool:

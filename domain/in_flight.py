@@ -36,7 +36,8 @@ class StageLanes:
     """The lanes of a stage, counted from 0.
 
     A fragment of the answer's size takes `alone_us` on a lane, of which lanes share `shared_us`.
-    `last_round` is how many fragments the last round over the lanes has.
+    `last_round` is how many fragments the last round over the lanes has, of which the greatest
+    takes `last_us`.
     """
 
     stage: int
@@ -44,6 +45,7 @@ class StageLanes:
     alone_us: float
     shared_us: float
     last_round: int
+    last_us: float
 
     @property
     def rate_ratio(self) -> float:
@@ -57,9 +59,8 @@ class StageLanes:
 
     @property
     def uneven_us(self) -> float:
-        """What lanes that are idle in the last round could do of it, µs; 0 where none is."""
-        idle = self.lanes.given - self.last_round
-        return (self.alone_us - self.shared_us) * idle / self.lanes.given
+        """What lanes that are idle in the last round could take off it, µs; 0 where none is."""
+        return self.last_us * (self.lanes.given - self.last_round) / self.lanes.given
 
 
 @dataclass(frozen=True, slots=True)

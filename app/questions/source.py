@@ -10,7 +10,7 @@ prepared again with what a worker has read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
@@ -33,9 +33,16 @@ from app.questions.question import (
 )
 from contract.limits import MIN_TRANSFER_US
 from domain.aggregate import Aggregate
-from domain.errors import InconsistentInput, InvalidFields, InvalidInput, NotFound, SluiceError
+from domain.errors import (
+    InconsistentInput,
+    InvalidFields,
+    InvalidInput,
+    NeedsPlainStages,
+    NotFound,
+    SluiceError,
+)
 from domain.fit import FitOptions, TraceFit
-from domain.machine import check_plain
+from domain.machine import Machine, check_plain
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice
@@ -230,6 +237,20 @@ def resolve(
     if not machines:
         check_plain(source)
     return Resolved(source)
+
+
+def check_asked_of(model: CostModel, asked: Mapping[str, bool]) -> None:
+    """Raise NeedsPlainStages, naming the field, where of a machine something is asked for that only
+    plain stages can do: `asked` has whether it is, by its field.
+    """
+    if not isinstance(model, Machine):
+        return
+    for field, is_asked in asked.items():
+        if is_asked:
+            raise NeedsPlainStages(
+                "this needs plain stages, and these have lanes, delays, processors or windows",
+                field=field,
+            )
 
 
 def contradiction_of(unit: UnitOfWork, revision: Revision) -> Contradiction | None:

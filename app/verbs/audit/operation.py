@@ -134,7 +134,7 @@ def operation(
     question = audit_question_of(asked)
     if costs is not None:
         question = replace(question, source=costs)
-    prepared = prepare(question, stored, fragment_cap=cap)
+    prepared = prepare(question, stored, fragment_cap=cap, machines=True)
     return AuditSetting(audit_question(prepared, scope, fragment_cap=cap), partial(as_job, asked))
 
 

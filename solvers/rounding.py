@@ -101,7 +101,7 @@ def _found(
     starts = [offsets, *_EXCHANGED.reshape(-1, 1)] if exchanges else [offsets]
     found: dict[bytes, Ints] = {}
     for start in starts:
-        cuts = [cut for cut in _rounded(problem, real_sizes, start) if cut is not None]
+        cuts = [cut for cut in rounded_cuts(problem, real_sizes, start) if cut is not None]
         if cuts:
             latencies = latencies_us(problem.pipeline, np.array(cuts, dtype=float))
             best = _improve(problem, cuts[_first_minimum(latencies)], search_cells)
@@ -252,7 +252,12 @@ def nearest_cut(problem: MessageProblem, real_sizes: Floats) -> Ints | None:
     return _repair(problem, positions.astype(np.int64))
 
 
-def _rounded(problem: Problem, real_sizes: Floats, offsets: Floats) -> list[Ints | None]:
+def rounded_cuts(
+    problem: MessageProblem, real_sizes: Floats, offsets: Floats
+) -> list[Ints | None]:
+    """Return the cuts floor(X + u) of the cumulative positions X, in units, for these offsets u,
+    each moved into the limits; None for one that cannot be.
+    """
     unit, count = problem.limits.alignment_bytes, len(real_sizes)
     positions = np.cumsum(real_sizes)[:-1] / unit
     places = np.floor(positions[None, :] + offsets[:, None])

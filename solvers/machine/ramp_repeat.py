@@ -53,7 +53,7 @@ class Shape:
     @property
     def is_possible(self) -> bool:
         """Whether at least one fragment is left to be repeated."""
-        return 0 <= self.up and 0 <= self.down and self.up + self.down < self.k
+        return min(self.up, self.down) >= 0 and self.up + self.down < self.k
 
     def normal(self) -> Shape:
         """Return the same shape with the ratio of an empty ramp as it is by default."""
@@ -125,8 +125,12 @@ class _Search:
         self._try(self.best)
         for shape in _grid(k):
             self._try(shape)
-        while any([self._try(shape) for change in _CHANGES for shape in change(self.best)]):
-            pass
+        is_better = True
+        while is_better:
+            is_better = False
+            for change in _CHANGES:
+                for shape in change(self.best):
+                    is_better |= self._try(shape)
 
     def _try(self, shape: Shape) -> bool:
         """Whether this shape is better than the best so far."""

@@ -198,8 +198,11 @@ class Resolved:
 
     @property
     def overlap(self) -> KnownOverlap:
-        """What is known of the stages' overlap; nothing beside what contradicts the model."""
-        if self.fit is None or isinstance(self.verification, Contradiction):
+        """What is known of the stages' overlap; nothing beside what contradicts the model, nor of a
+        machine, which says itself what overlaps.
+        """
+        is_contradicted = isinstance(self.verification, Contradiction)
+        if self.fit is None or is_contradicted or isinstance(self.model, Machine):
             return KnownOverlap()
         return self.fit.overlap
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import solvers
+from analysis.premise import words_taken_as_known
 from analysis.repeated_sizes import admits
 from analysis.size_curve import SizeChoice, SizePoint
 from analysis.transferred import MeasuredChoice, choice_of
@@ -296,6 +297,7 @@ def _unsure(answer: Answer) -> tuple[Notice, ...]:
     if answer.uncertainty is None:
         return (_NOTHING_IN_DRAWS,)
     means = tuple(mean_times(answer.prepared.uncertain.model, answer.uncertainty))
+    means = (*words_taken_as_known(answer.prepared.uncertain.model), *means)
     if answer.uncertainty.subject.name == ANSWER:
         return means
     is_long = not any(notice.code == BEYOND_MEASURED for notice in _known(answer))

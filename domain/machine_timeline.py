@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from contract.limits import MAX_LAG
 from domain.machine import Lags, Machine, NodeTimes, PathStep
 from domain.schedule import Schedule
 from domain.timeline import CriticalPathPart, StageTimeline, Timeline
@@ -64,6 +65,18 @@ class MachineTimeline(Timeline):
         """The first row of the stage that is occupied longest."""
         return self.first_rows[self.busiest]
 
+    @property
+    def by_stage(self) -> tuple[StageTimeline, ...]:
+        """A row for each stage, with all its fragments in their order, on whatever lane."""
+        return tuple(
+            _one_row([self.stages[first + lane] for lane in range(self._used_lanes(first))])
+            for first in self.first_rows
+        )
+
+    def _used_lanes(self, first: int) -> int:
+        row = self.stages[first]
+        return min(row.lanes, row.total)
+
     def span_us(self, fragment: int, stage: int) -> tuple[float, float]:
         """Return when a fragment enters a stage, and when it leaves it, µs; counted from 0."""
         first = self.first_rows[stage]
@@ -80,9 +93,19 @@ class MachineTimeline(Timeline):
         return self.path
 
 
-def number_of_rows(machine: Machine, fragments: int) -> int:
-    """Return how many rows such a timeline has: a row for each lane that is used."""
-    return sum(min(rules.lanes, fragments) for rules in machine.rules)
+def work_of(machine: Machine, fragments: int) -> int:
+    """Return how many steps the evaluator takes for so many fragments, over all lags it tries."""
+    orders = int((MAX_LAG + 1) ** len(machine.network.processors))
+    return fragments * len(machine) * orders
+
+
+def busiest_stage(machine: Machine, fragment_bytes: Sequence[int]) -> int:
+    """Return the stage that a cut occupies longest, of lanes by one of them; of equals the first.
+
+    Of what all lanes share it is the time of that, where it is longer.
+    """
+    busy = [_busy_us(machine, fragment_bytes, j, lanes_together=False) for j in range(len(machine))]
+    return busy.index(max(busy))
 
 
 def machine_timeline_of(machine: Machine, fragment_bytes: tuple[int, ...]) -> MachineTimeline:
@@ -109,7 +132,7 @@ def machine_timeline_of(machine: Machine, fragment_bytes: tuple[int, ...]) -> Ma
         tuple(_parts_of(machine, spans, first_rows, steps)),
         steps,
         tuple(_busy_us(machine, cut, j, lanes_together=True) for j in range(len(machine))),
-        _busiest(machine, cut),
+        busiest_stage(machine, cut),
         times.lags,
     )
 
@@ -146,6 +169,24 @@ def _rows_of(
             lanes=lanes,
             fragments=len(cut),
         )
+
+
+def _one_row(lanes: Sequence[StageTimeline]) -> StageTimeline:
+    """The rows of all lanes of a stage as one; what is idle is not said of it."""
+    first, count = lanes[0], lanes[0].total
+    where = [divmod(i, first.lanes) for i in range(count)]
+    cut = tuple(lanes[lane].fragment_bytes[place] for place, lane in where)
+    return StageTimeline(
+        first.stage,
+        cut,
+        array("d", [lanes[lane].start_us[place] for place, lane in where]),
+        array("d", [lanes[lane].exit_us[place] for place, lane in where]),
+        range(count),
+        tuple(sorted(set(cut))),
+        busy_us=sum(row.busy_us for row in lanes),
+        priced_us=sum(row.priced_us for row in lanes),
+        idle_us=0.0,
+    )
 
 
 def _steps_of(machine: Machine, walked: Sequence[PathStep]) -> Iterator[tuple[int, int]]:
@@ -195,8 +236,3 @@ def _busy_us(machine: Machine, cut: Sequence[int], stage: int, *, lanes_together
     shared = [rules.shared_ns_per_byte * size / 1000.0 for size in cut]
     alone = [time - part for time, part in zip(times, shared, strict=True)]
     return max(sum(shared), *(sum(alone[lane :: rules.lanes]) for lane in range(rules.lanes)))
-
-
-def _busiest(machine: Machine, cut: Sequence[int]) -> int:
-    busy = [_busy_us(machine, cut, j, lanes_together=False) for j in range(len(machine))]
-    return busy.index(max(busy))

@@ -106,6 +106,11 @@ class Timeline:
         return len(self.stages)
 
     @property
+    def by_stage(self) -> tuple[StageTimeline, ...]:
+        """A row for each stage."""
+        return self.stages
+
+    @property
     def cuts(self) -> tuple[tuple[int, ...], ...]:
         """The cut of each stage."""
         return tuple(one.fragment_bytes for one in self.stages)

@@ -150,7 +150,8 @@ def _format_part(timeline: Timeline, part: CriticalPathPart) -> str:
     if part.last > part.first:
         which = f"fragments {row.number(part.first)} to {row.number(part.last)}"
     return (
-        f"{row.name} with {which} from {format_moment(part.start_us)} to {format_moment(part.exit_us)}"
+        f"{row.name} with {which} "
+        f"from {format_moment(part.start_us)} to {format_moment(part.exit_us)}"
     )
 
 

@@ -285,8 +285,9 @@ def _format_run(mark: Mark, stage: StageTimeline) -> str:
     sizes = stage.fragment_bytes[mark.first : mark.last + 1]
     minimum, maximum = format_bytes(min(sizes)), format_bytes(max(sizes))
     each = minimum if minimum == maximum else f"{minimum} to {maximum}"
+    which = f"{stage.number(mark.first)} to {stage.number(mark.last)} of {stage.total}"
     return (
-        f"fragments {stage.number(mark.first)} to {stage.number(mark.last)} of {stage.total}, merged: "
+        f"fragments {which}, merged: "
         f"{each} each, {format_moment(mark.start_us)} to {format_moment(mark.exit_us)}"
     )
 

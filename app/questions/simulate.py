@@ -19,7 +19,7 @@ from domain.delivery import Delivery, deliver, flows_of, store_and_forward_us
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.fit import FitOptions
 from domain.machine import Machine
-from domain.machine_timeline import MachineTimeline, machine_timeline_of
+from domain.machine_timeline import MachineTimeline, machine_timeline_of, work_of
 from domain.model import CostModel
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import FitRange, Pipeline
@@ -240,7 +240,7 @@ def simulate_machine(machine: Machine, fragment_bytes: tuple[int, ...]) -> Simul
     """Run one cut through a machine, at the best lags. Raises InvalidInput for sizes that are none,
     and Infeasible for one that fits no window.
     """
-    _check_cells(len(fragment_bytes) * len(machine), field="fragment_bytes")
+    _check_cells(work_of(machine, len(fragment_bytes)), field="fragment_bytes")
     _check_sum(fragment_bytes, field="fragment_bytes")
     timeline = machine_timeline_of(machine, fragment_bytes)
     intervals = tuple(

@@ -81,14 +81,15 @@ def _rules_of(given: LineStageIn | RangesStageIn, number: int, *, field: str) ->
 
 def _window_of(given: WindowIn, names: list[str], *, field: str) -> Window:
     """Return the window over stages of these names. Raises InvalidStage."""
-    ends = []
+    places = []
     for end, name in (("from", given.from_), ("to", given.to)):
         if names.count(name) != 1:
             rule = "only one stage has" if name in names else "a stage of this pipeline has"
             raise InvalidStage(f"expected a name that {rule}", field=f"{field}.{end}")
-        ends.append(names.index(name))
+        places.append(names.index(name))
     try:
-        return Window(*ends, given.fragments, given.bytes, given.return_us)
+        first, last = places
+        return Window(first, last, given.fragments, given.bytes, given.return_us)
     except InvalidStage as refusal:
         raise InvalidStage(refusal.detail, field=f"{field}.{refusal.field}") from None
 

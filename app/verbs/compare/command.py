@@ -90,5 +90,5 @@ def _on_machine(asked: CompareIn, *, names_static: bool) -> CompareIn:
     from domain.solution import COMPARED_ON_MACHINES, Strategy
 
     names = [one.value for one in (*COMPARED_ON_MACHINES, *[Strategy.STATIC] * names_static)]
-    static_bytes = asked.static_bytes if names_static else None
-    return replace(asked, strategies=names, static_bytes=static_bytes)
+    given: dict[str, Any] = {"strategies": names}
+    return replace(asked, **given, static_bytes=asked.static_bytes if names_static else None)

@@ -47,6 +47,8 @@ from domain.delivery import (
     sustained_mb_per_s,
 )
 from domain.fit import BEYOND_MEASURED, beyond_measured, cut_sizes
+from domain.machine import Machine
+from domain.machine_timeline import busiest_stage as busiest_of_machine
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
 from domain.schedule import busiest_stage
@@ -147,6 +149,8 @@ def bottleneck_stage(solution: Solution) -> int | None:
     None of an aggregate, which knows how slow the slowest stage is and not which one it is.
     """
     pipeline = solution.problem.model
+    if isinstance(pipeline, Machine):
+        return busiest_of_machine(pipeline, solution.schedule.fragment_bytes)
     if not isinstance(pipeline, Pipeline):
         return None
     if solution.levels is None:

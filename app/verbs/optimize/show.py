@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.schemas.stages import sensitivity_facts, stored_pipeline
+from app.schemas.stages import sensitivity_facts, stored_stages
 from app.schemas.uncertainty import uncertainty_facts
 from app.text.numbers import (
     format_count,
@@ -25,12 +25,14 @@ from app.text.units import (
     format_time,
     printable,
 )
-from app.ui.gantt import MAX_BLOCKS, Ink, chart_of, draw
+from app.ui.gantt import MAX_BLOCKS, Ink, chart_of, draw, machine_chart_of
 from app.ui.notices import failures, noted, others
 from app.ui.parts import Column, Facts, Grid, Part
 from contract.optimize import BaselineOut, DeliveredOptimizeOut, OptimizeOut
 from contract.uncertainty import UncertaintyOut
 from domain.fit import MAY_BE_PIPELINED
+from domain.machine import Machine
+from domain.machine_timeline import machine_timeline_of, work_of
 from domain.solution import Status
 from domain.units import format_bytes
 
@@ -147,8 +149,16 @@ def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Iterator[Part]:
     if answer.cells > MAX_BLOCKS:
         yield f"(no Gantt: {answer.cells} blocks are more than can be distinguished)"
         return
+    model = stored_stages(answer.pipeline)
+    if isinstance(model, Machine):
+        if work_of(model, answer.fragments) > MAX_BLOCKS:
+            yield "(no Gantt: too many orders of the processors' fragments would be looked at)"
+            return
+        timeline = machine_timeline_of(model, answer.fragment_bytes)
+        yield "\n".join(draw(machine_chart_of(timeline), width=width, ink=ink))
+        return
     chart = chart_of(
-        stored_pipeline(answer.pipeline),
+        model,
         answer.fragment_bytes,
         bottleneck=answer.bottleneck_stage or 0,
         levels=answer.levels,

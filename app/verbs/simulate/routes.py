@@ -46,7 +46,12 @@ _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inl
 
 @router.post(
     "/simulate",
-    **reads(SimulateIn, 404, also=_PICTURE, sends=SimulateOut | DeliveredOut | MachineRunOut | PricedCutOut),
+    **reads(
+        SimulateIn,
+        404,
+        also=_PICTURE,
+        sends=SimulateOut | DeliveredOut | MachineRunOut | PricedCutOut,
+    ),
 )
 @keyed
 async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -> Response:

@@ -69,7 +69,11 @@ class MessageQuestion(SolveQuestion):
             found.solve_ms,
             baselines,
             uncertainty,
-            sensitivities(found.solution, self.strategy),
+            sensitivities(
+                found.solution,
+                self.strategy,
+                repeated_bytes=best.size_bytes if (best := baselines.best_repeat) else None,
+            ),
             self._choice(uncertainty),
         )
 

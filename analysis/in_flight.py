@@ -37,13 +37,11 @@ _TIE = 1e-9
 _COUNTED = (LimitKind.LANES, LimitKind.WINDOW)  # what more of them would raise
 
 
-def in_flight(solution: Solution, best_bytes: int | None) -> InFlight | None:
-    """Return what an answer has in flight; None where it is of no machine. `best_bytes` is the best
-    repeated size, None where none can be repeated.
+def in_flight(solution: Solution, problem: MachineProblem, best_bytes: int | None) -> InFlight:
+    """Return what an answer has in flight. `best_bytes` is the best repeated size, None where none
+    can be repeated.
     """
-    problem, cut = solution.problem, solution.schedule.fragment_bytes
-    if not isinstance(problem, MachineProblem):
-        return None
+    cut = solution.schedule.fragment_bytes
     enough = Enough()
     if best_bytes is not None:
         enough = find_enough(problem, best_bytes, Deadline.after(_SEARCH_S))

@@ -21,7 +21,7 @@ from domain.machine import Machine, Window
 from domain.problem import MachineProblem
 from domain.uncertain_answer import Thresholds
 from solvers.contract import Deadline
-from solvers.machine.bound import count_bounds_us
+from solvers.machine.bound import bounds_us
 from solvers.machine.costs import Costs
 from solvers.machine.repeat import size_within
 
@@ -68,7 +68,7 @@ class _Search:
         self._limit_us = repeated_us(problem, size) * (1.0 + MARGIN)
         counts = problem.count_range()
         every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
-        self._counts = every[count_bounds_us(problem, every) <= self._limit_us]
+        self._counts = every[bounds_us(problem) <= self._limit_us]
 
     def lanes(self, stage: int) -> int:
         """The fewest lanes of a stage."""

@@ -29,7 +29,7 @@ from domain.problem import MachineProblem
 from solvers.contract import Candidate, Deadline
 from solvers.heuristics.constant import repeated_cut
 from solvers.heuristics.repeat_search import Best
-from solvers.machine.bound import count_bounds_us
+from solvers.machine.bound import bounds_us, count_bounds_us
 from solvers.machine.costs import Costs
 
 Floats = NDArray[np.float64]
@@ -115,17 +115,19 @@ class _Search:
         if k is None:
             counts = self._problem.count_range()
             k = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
+            of_counts_us = bounds_us(self._problem)
+        else:
+            of_counts_us = count_bounds_us(self._problem, k)
         self._offer_divisors(k)
-        q = k[k > 1] - 1
+        below_us = of_counts_us[k > 1] - self._problem.machine.delay_us
+        q, below_us = self._of_better(k[k > 1] - 1, below_us)
         low, high = self._interval(q)
-        q = q[low <= high]
-        bounds_us = self._bounds_us(q)
-        q, bounds_us = self._of_better(q, bounds_us)
+        q, below_us = q[low <= high], below_us[low <= high]
         if self.is_done or not len(q):
             return False
         sample = np.unique(np.geomspace(1, len(q), SAMPLES).astype(np.int64)) - 1
         self._search(q[sample])
-        q, _ = self._of_better(np.delete(q, sample), np.delete(bounds_us, sample))
+        q, _ = self._of_better(np.delete(q, sample), np.delete(below_us, sample))
         if self.is_done or not len(q):
             return False
         # A part of a cut takes no longer than the whole: q fragments of the least size for q.
@@ -140,15 +142,10 @@ class _Search:
             self._search(q[start : start + SAMPLES])
         return False
 
-    def _of_better(self, q: Ints, bounds_us: Floats) -> tuple[Ints, Floats]:
-        """Those that could be better than the best."""
-        could_win = bounds_us < self.best.latency_us
-        return q[could_win], bounds_us[could_win]
-
-    def _bounds_us(self, q: Ints) -> Floats:
-        """Without the constant delay."""
-        bounds: Floats = count_bounds_us(self._problem, q + 1) - self._problem.machine.delay_us
-        return bounds
+    def _of_better(self, q: Ints, below_us: Floats) -> tuple[Ints, Floats]:
+        """Those that could be better than the best, with their bounds."""
+        could_win = below_us < self.best.latency_us
+        return q[could_win], below_us[could_win]
 
     def _interval(self, q: Ints) -> tuple[Ints, Ints]:
         """Least and greatest z with floor(B/s) = q, an admitted size and an admitted remainder of

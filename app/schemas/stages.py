@@ -5,12 +5,12 @@ of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from app.schemas.base import same_named
 from app.text.notices import deciding_sentence
-from app.text.units import printable
+from app.text.units import format_time, printable
 from contract.constraints import ConstraintsIn, ConstraintsOut
 from contract.pipeline import (
     AggregateIn,
@@ -29,14 +29,22 @@ from contract.pipeline import (
     WindowIn,
     WindowOut,
 )
-from contract.sensitivities import CostChangeOut, SensitivitiesOut, SlopeOut, StageSensitivityOut
+from contract.sensitivities import (
+    CostChangeOut,
+    PlacesChangeOut,
+    SensitivitiesOut,
+    SlopeOut,
+    StageSensitivityOut,
+    WindowSensitivityOut,
+)
 from domain.aggregate import Aggregate
 from domain.errors import InvalidStage
 from domain.machine import Machine, StageRules, Window, check_plain
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage, stage_name
 from domain.problem import FragmentLimits
-from domain.sensitivity import Sensitivities, Slope
+from domain.sensitivity import PlacesChange, Sensitivities, Slope, WordSensitivity
+from domain.units import format_bytes
 
 # --- what is asked about --------------------------------------------------------------------------
 
@@ -270,34 +278,82 @@ def slope_out(found: Slope, unit: float = 1.0) -> SlopeOut:
 
 def sensitivities_out(found: Sensitivities | None, model: CostModel) -> SensitivitiesOut | None:
     """Return the same as it is sent and stored, None where nothing is known."""
-    if found is None or not isinstance(model, Pipeline):
+    if found is None or not isinstance(model, Pipeline | Machine):
         return None
     names = [stage.name for stage in model.stages]
-    return SensitivitiesOut(
-        found.basis,
-        deciding_sentence(found, names),
-        slope_out(found.message),
-        tuple(
-            StageSensitivityOut(
-                name,
-                slope_out(stage.overhead),
-                slope_out(stage.per_byte, 1e-3),
-                tuple(same_named(CostChangeOut, change) for change in stage.changes),
-            )
-            for name, stage in zip(names, found.stages, strict=True)
-        ),
+    stages = tuple(
+        StageSensitivityOut(
+            name,
+            slope_out(stage.overhead),
+            slope_out(stage.per_byte, 1e-3),
+            tuple(same_named(CostChangeOut, change) for change in stage.changes),
+        )
+        for name, stage in zip(names, found.stages, strict=True)
     )
+    known = found.basis, deciding_sentence(found, names), slope_out(found.message)
+    if found.words is None or not isinstance(model, Machine):
+        return SensitivitiesOut(*known, stages)
+    words = found.words
+    lanes = words.lanes or (None,) * len(stages)
+    with_words = tuple(
+        replace(stage, by_delay=slope_out(delay), lanes=_places_out(change))
+        for stage, delay, change in zip(stages, words.delay, lanes, strict=True)
+    )
+    windows = tuple(_window_sensitivities(words, model))
+    return SensitivitiesOut(*known, with_words, windows, words.size_bytes, words.repeated_us)
+
+
+def _window_sensitivities(
+    words: WordSensitivity, machine: Machine
+) -> Iterator[WindowSensitivityOut]:
+    """Yield those of each window, which the stages that it is over name."""
+    changes: tuple[PlacesChange | None, ...] = words.windows or (None,) * len(machine.windows)
+    for window, way_back, change in zip(machine.windows, words.way_back, changes, strict=True):
+        over = (machine.stages[place].name for place in (window.first, window.last))
+        name = " to ".join(dict.fromkeys(over))
+        yield WindowSensitivityOut(name, slope_out(way_back), _places_out(change))
+
+
+def _places_out(found: PlacesChange | None) -> PlacesChangeOut | None:
+    return None if found is None else same_named(PlacesChangeOut, found)
 
 
 def sensitivity_facts(found: SensitivitiesOut) -> Iterator[tuple[str, str]]:
-    """Yield how the latency moves, in words: the sentence, and each stage's figures."""
+    """Yield how the latency moves, in words: the sentence, and the figures of each stage and
+    window.
+    """
     yield "what decides", found.sentence
     for stage in found.stages:
         parts = [
             f"{_sides(stage.by_overhead)} per µs of overhead",
             f"{_sides(stage.by_ns_per_byte)} per ns/byte",
         ]
+        if stage.by_delay is not None and stage.by_delay.falling is not None:
+            parts.append(f"{_sides(stage.by_delay)} per µs of delay")
         yield printable(stage.name), ", ".join(part for part in parts if part[0] != " ")
+        if stage.lanes is not None:
+            yield f"lanes of {printable(stage.name)}", _places_words(stage.lanes, found)
+    for window in found.windows:
+        parts = [] if window.places is None else [_places_words(window.places, found)]
+        if window.by_return.falling is not None:
+            parts.insert(0, f"{_sides(window.by_return)} per µs until a place is free")
+        if parts:
+            yield f"window {printable(window.name)}", "; ".join(parts)
+
+
+def _places_words(change: PlacesChangeOut, found: SensitivitiesOut) -> str:
+    """What a repeated size takes with one fewer, as it is, and with one more."""
+    places = change.places
+    counted = (
+        (places - 1, change.fewer_us),
+        (places, found.repeated_us),
+        (places + 1, change.more_us),
+    )
+    known = [(count, us) for count, us in counted if us is not None]
+    if len({us for _, us in known}) == 1:
+        return f"{places}; one fewer or more changes nothing"
+    takes = ", ".join(f"{format_time(us)} with {count}" for count, us in known)
+    return f"{takes}; {format_bytes(found.repeated_bytes or 0)} repeated"
 
 
 def _sides(slope: SlopeOut) -> str:

@@ -3,7 +3,7 @@
 Source    docs/theory.md, "Machines".
 Notation  k fragments: s/r^p .. s/r, then s repeated, then s/r' .. s/r'^p'; B: message; s follows
           from the sum of all sizes, each within the least and the greatest one.
-Cost      some 400 evaluations of a cut, fewer for many fragments: EVALUATED_CELLS.
+Cost      one to two thousand evaluations of a cut, fewer for many fragments: EVALUATED_CELLS.
 Exact     no: the best of the shapes tried. Near the optimum where a part in the middle keeps its
           pace; tests and benchmarks say how near.
 Traps     a window of bytes holds as many as of the greatest size, so that s decides for all.
@@ -36,6 +36,7 @@ _STEPS = (0, 1, 2, 3)  # of a ramp, at first
 _RATIOS = (1.5, 2.0, 3.0)
 _LEAST_RATIO = 1.01
 _FINER = (0.8, 0.9, 0.97, 1.03, 1.1, 1.25)  # by which a ratio is changed
+_STARTS = (1.0, 0.7, 0.5, 1.4)  # of the best count of equal sizes: unequal ones want others
 _PART = 10  # of the fragments, in the greatest step of their number
 _GAIN = 1.0 - 1e-12  # what a shape must win
 
@@ -110,46 +111,52 @@ def sizes_of(problem: MachineProblem, shape: Shape) -> Floats:
 
 
 class _Search:
-    """Changes one number of the shape after the other while that helps."""
+    """Changes one number of the shape after the other while that helps, from several counts."""
 
     def __init__(self, problem: MachineProblem, deadline: Deadline) -> None:
         self.best, self.was_cut_off = Shape(1), False
         self._problem, self._deadline = problem, deadline
         self._costs, self._counts = Costs(problem.machine), problem.count_range()
         self._latency_us, self._left = inf, EVALUATED_CELLS
-        self._tried: set[Shape] = set()
+        self._known: dict[Shape, float] = {}
 
     def run(self, k: int) -> None:
-        """Search from this number of fragments."""
-        self.best = Shape(k)
-        self._try(self.best)
-        for shape in _grid(k):
-            self._try(shape)
-        is_better = True
-        while is_better:
-            is_better = False
-            for change in _CHANGES:
-                for shape in change(self.best):
-                    is_better |= self._try(shape)
+        """Search near this number of fragments, and near parts and multiples of it."""
+        for near in dict.fromkeys(self._clipped(round(k * part)) for part in _STARTS):
+            shape = Shape(near)
+            for other in (shape, *_grid(near)):
+                shape = self._better(shape, other)
+            before = None
+            while shape != before:
+                before = shape
+                for change in _CHANGES:
+                    for other in change(shape):
+                        shape = self._better(shape, other)
 
-    def _try(self, shape: Shape) -> bool:
-        """Whether this shape is better than the best so far."""
+    def _clipped(self, k: int) -> int:
+        return min(max(k, self._counts.minimum), self._counts.maximum)
+
+    def _better(self, known: Shape, other: Shape) -> Shape:
+        """The one that takes less by more than rounding, of equals the known one."""
+        return other if self._price_us(other) < self._price_us(known) * _GAIN else known
+
+    def _price_us(self, shape: Shape) -> float:
+        """What a shape takes; infinitely long where it is not possible, or work or time is up."""
         shape = shape.normal()
-        if shape in self._tried or not shape.is_possible:
-            return False
-        if not self._counts.minimum <= shape.k <= self._counts.maximum:
-            return False
+        if shape in self._known:
+            return self._known[shape]
         cells = shape.k * len(self._problem.machine.network)
         self.was_cut_off = self.was_cut_off or self._deadline.passed
-        if self._tried and (self._left < cells or self.was_cut_off):
-            return False
+        is_admitted = self._counts.minimum <= shape.k <= self._counts.maximum
+        is_over = self._known and (self._left < cells or self.was_cut_off)
+        if is_over or not (shape.is_possible and is_admitted):
+            return inf
         self._left -= cells
-        self._tried.add(shape)
         latency_us = self._costs.cut_us(sizes_of(self._problem, shape).tolist())
-        if not latency_us < self._latency_us * _GAIN:
-            return False
-        self.best, self._latency_us = shape, latency_us
-        return True
+        self._known[shape] = latency_us
+        if latency_us < self._latency_us * _GAIN:
+            self.best, self._latency_us = shape, latency_us
+        return latency_us
 
 
 def _grid(k: int) -> Iterator[Shape]:

@@ -82,6 +82,13 @@ def machine_of(answer: OptimizeOut) -> Machine | None:
     return model if isinstance(model, Machine) else None
 
 
+def has_counts(answer: OptimizeOut) -> bool:
+    """Return whether an answer has lanes or places, and a size to repeat with fewer of them."""
+    if not isinstance(answer, MachineOptimizeOut) or answer.best_fixed is None:
+        return False
+    return bool(answer.in_flight.stages or answer.in_flight.windows)
+
+
 def in_flight_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
     """Yield labels and values of what an answer of a machine has in flight; else nothing."""
     if not isinstance(answer, MachineOptimizeOut) or answer.pipeline is None:

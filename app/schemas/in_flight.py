@@ -24,9 +24,7 @@ from domain.in_flight import InFlight, InUse
 from domain.machine import Machine
 
 
-def machine_answer(
-    sent: OptimizeOut, machine: Machine, found: InFlight
-) -> MachineOptimizeOut:
+def machine_answer(sent: OptimizeOut, machine: Machine, found: InFlight) -> MachineOptimizeOut:
     """Return an answer with what it has in flight."""
     return MachineOptimizeOut(
         **vars(sent),

@@ -6,7 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.text.numbers import format_count, format_counted, format_figure, format_percent, format_size
+from app.text.numbers import (
+    format_count,
+    format_counted,
+    format_figure,
+    format_percent,
+    format_size,
+)
 from app.text.units import format_time
 from domain.in_flight import InFlight, Limit, LimitKind, StageLanes, WindowPlaces
 from domain.machine import Machine
@@ -70,7 +76,8 @@ def limit_sentence(machine: Machine, found: InFlight) -> str:
     if limit.kind is LimitKind.WINDOW:
         places = format_counted(limit.places, "place")
         said = f"The window {_ends(machine, limit.first, limit.last)} sets the pace: its {places}"
-        back = f"free again after {trip}, let {fragment} pass every {period}"
+        lets = "lets" if limit.places == 1 else "let"
+        back = f"free again after {trip}, {lets} {fragment} pass every {period}"
         return f"{said}, {back}.{_full_rate(limit, 'places')}"
     if limit.places == 1:
         return f"{limit.processor} sets the pace: {first} and {last} take {trip} of it together."

@@ -184,9 +184,9 @@ class _Search:
             lasts.add((total - mark - 1) // (q * unit))  # the last z with r > mark
         for window in self._problem.machine.windows:
             if window.bytes is not None:
-                # The last z with which it holds as many, where that is fewer than there are.
+                # The last z with which it holds so many, up to all that there are.
                 least = max(1, window.bytes // (high * unit))
-                most = min(q, window.bytes // (low * unit))
+                most = min(q + 1, window.bytes // (low * unit))
                 lasts.update(window.bytes // held // unit for held in range(least, most + 1))
         first = low
         for last in sorted(one for one in lasts if low <= one <= high):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.pipeline import Pipeline
-from domain.problem import Problem
+from domain.problem import MessageProblem, Problem
 from solvers.assemble import rank_of
 from solvers.contract import Deadline
 from solvers.kernels import active, cut_latency_us, exit_times_us, latencies_us, stage_times_us
@@ -101,7 +101,7 @@ def _found(
     starts = [offsets, *_EXCHANGED.reshape(-1, 1)] if exchanges else [offsets]
     found: dict[bytes, Ints] = {}
     for start in starts:
-        cuts = [cut for cut in _rounded(problem, real_sizes, start) if cut is not None]
+        cuts = [cut for cut in rounded_cuts(problem, real_sizes, start) if cut is not None]
         if cuts:
             latencies = latencies_us(problem.pipeline, np.array(cuts, dtype=float))
             best = _improve(problem, cuts[_first_minimum(latencies)], search_cells)
@@ -243,7 +243,7 @@ def _steady_sizes(problem: Problem, size: int, *, reverse: bool) -> tuple[int, .
     return tuple(sizes)
 
 
-def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:
+def nearest_cut(problem: MessageProblem, real_sizes: Floats) -> Ints | None:
     """Return the nearest multiples of the cumulative positions, moved into the limits; None where
     none.
     """
@@ -252,7 +252,12 @@ def nearest_cut(problem: Problem, real_sizes: Floats) -> Ints | None:
     return _repair(problem, positions.astype(np.int64))
 
 
-def _rounded(problem: Problem, real_sizes: Floats, offsets: Floats) -> list[Ints | None]:
+def rounded_cuts(
+    problem: MessageProblem, real_sizes: Floats, offsets: Floats
+) -> list[Ints | None]:
+    """Return the cuts floor(X + u) of the cumulative positions X, in units, for these offsets u,
+    each moved into the limits; None for one that cannot be.
+    """
     unit, count = problem.limits.alignment_bytes, len(real_sizes)
     positions = np.cumsum(real_sizes)[:-1] / unit
     places = np.floor(positions[None, :] + offsets[:, None])
@@ -274,7 +279,7 @@ def _passes(problem: Problem, sizes: Floats | Ints, search_cells: int) -> int:
     return min(search_cells // (4 * count * len(problem.pipeline)), 4 * count) * (count > 1)
 
 
-def _repair(problem: Problem, positions: Ints) -> Ints | None:
+def _repair(problem: MessageProblem, positions: Ints) -> Ints | None:
     """Move aligned cut positions as little as needed so that every size is within its limits.
 
     Forwards, each position is pushed into [previous + least, previous + greatest]; backwards,
@@ -296,7 +301,7 @@ def _repair(problem: Problem, positions: Ints) -> Ints | None:
     return sizes if problem.admits(tuple(int(size) for size in sizes)) else None
 
 
-def _windows(problem: Problem, count: int, minimum: int, maximum: int) -> tuple[Ints, Ints]:
+def _windows(problem: MessageProblem, count: int, minimum: int, maximum: int) -> tuple[Ints, Ints]:
     """Where each inner position may lie, given the limits on both of its sides (aligned)."""
     size, limits = problem.message_bytes, problem.limits
     unit = limits.alignment_bytes

@@ -16,7 +16,7 @@ known size is done; the others are cut there, in turn with the middle, so that e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -29,7 +29,7 @@ from domain.problem import MachineProblem
 from solvers.contract import Candidate, Deadline
 from solvers.heuristics.constant import repeated_cut
 from solvers.heuristics.repeat_search import Best
-from solvers.machine.bound import count_bounds_us
+from solvers.machine.bound import bounds_us, count_bounds_us
 from solvers.machine.costs import Costs
 
 Floats = NDArray[np.float64]
@@ -52,11 +52,44 @@ def repeat_cut(problem: MachineProblem, deadline: Deadline) -> Candidate:
     return Candidate(repeated_cut(problem, search.best.size), cut_off=cut_off)
 
 
-class _Search:
-    """Looks for the least latency over every admitted size."""
+def best_size(problem: MachineProblem, known: Sequence[int], deadline: Deadline) -> int | None:
+    """Return the best repeated size; None where none is admitted. Admitted sizes that are `known`
+    to be near it are tried first.
+    """
+    search = _Search(problem)
+    search.offer(known)
+    search.run(deadline)
+    return search.best.size or None
 
-    def __init__(self, problem: MachineProblem) -> None:
-        self.best = Best()
+
+def size_within(
+    problem: MachineProblem,
+    limit_us: float,
+    counts: Ints,
+    known: Sequence[int],
+    deadline: Deadline,
+) -> int | None:
+    """Return a repeated size that takes no longer than a limit, the delay included, in one of these
+    numbers of fragments; None where none does, or where none was found in time.
+
+    Admitted sizes that are `known` are tried first.
+    """
+    limit_us = float(np.nextafter(limit_us - problem.machine.delay_us, np.inf))
+    search = _Search(problem, Best(limit_us), takes_first=True)
+    search.offer(known)
+    if not search.is_done:
+        search.run(deadline, counts)
+    return search.best.size or None
+
+
+class _Search:
+    """Looks for the least latency over every admitted size, or for any below that of `best`."""
+
+    def __init__(
+        self, problem: MachineProblem, best: Best | None = None, *, takes_first: bool = False
+    ) -> None:
+        self.best = best or Best()
+        self._takes_first = takes_first
         self._problem, self._costs = problem, Costs(problem.machine)
         self._total, self._unit = problem.message_bytes, problem.limits.alignment_bytes
         self._minimum, self._maximum = problem.aligned_sizes()
@@ -64,35 +97,55 @@ class _Search:
         processors = len(problem.machine.network.processors)
         self._lags: list[Lags] = list(product(range(MAX_LAG + 1), repeat=processors))
 
-    def run(self, deadline: Deadline) -> bool:
-        """Whether the deadline ended the search early."""
-        counts = self._problem.count_range()
-        self._offer_divisors(np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64))
-        q = np.arange(max(1, counts.minimum - 1), counts.maximum, dtype=np.int64)
+    @property
+    def is_done(self) -> bool:
+        """Whether a size was found, and any will do."""
+        return self._takes_first and self.best.q > 0
+
+    def offer(self, sizes: Sequence[int]) -> None:
+        """Let these sizes take part; the limits have to admit them."""
+        size = np.array(sizes, dtype=np.int64)
+        q = self._total // size
+        self.best.offer(self._costs.repeated_us(q, size, self._total - q * size), q, size)
+
+    def run(self, deadline: Deadline, k: Ints | None = None) -> bool:
+        """Search sizes that make one of these counts, or any; whether the deadline ended that
+        early.
+        """
+        if k is None:
+            counts = self._problem.count_range()
+            k = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
+            of_counts_us = bounds_us(self._problem)
+        else:
+            of_counts_us = count_bounds_us(self._problem, k)
+        self._offer_divisors(k)
+        below_us = of_counts_us[k > 1] - self._problem.machine.delay_us
+        q, below_us = self._of_better(k[k > 1] - 1, below_us)
         low, high = self._interval(q)
-        q = q[low <= high]
-        if not len(q):
+        q, below_us = q[low <= high], below_us[low <= high]
+        if self.is_done or not len(q):
             return False
         sample = np.unique(np.geomspace(1, len(q), SAMPLES).astype(np.int64)) - 1
         self._search(q[sample])
-        q = np.delete(q, sample)
-        q = q[self._bounds_us(q) < self.best.latency_us]
-        if not len(q):
+        q, _ = self._of_better(np.delete(q, sample), np.delete(below_us, sample))
+        if self.is_done or not len(q):
             return False
         # A part of a cut takes no longer than the whole: q fragments of the least size for q.
         least = self._interval(q)[0] * self._unit
         part_us = self._costs.equal_us(least.astype(float), q)
         q = q[part_us < self.best.latency_us][np.argsort(part_us[part_us < self.best.latency_us])]
         for start in range(0, len(q), SAMPLES):
-            if deadline.passed and self.best.q:
+            if self.is_done:
+                return False
+            if deadline.passed and (self.best.q or self._takes_first):
                 return True
             self._search(q[start : start + SAMPLES])
         return False
 
-    def _bounds_us(self, q: Ints) -> Floats:
-        """Without the constant delay."""
-        bounds: Floats = count_bounds_us(self._problem, q + 1) - self._problem.machine.delay_us
-        return bounds
+    def _of_better(self, q: Ints, below_us: Floats) -> tuple[Ints, Floats]:
+        """Those that could be better than the best, with their bounds."""
+        could_win = below_us < self.best.latency_us
+        return q[could_win], below_us[could_win]
 
     def _interval(self, q: Ints) -> tuple[Ints, Ints]:
         """Least and greatest z with floor(B/s) = q, an admitted size and an admitted remainder of
@@ -131,9 +184,9 @@ class _Search:
             lasts.add((total - mark - 1) // (q * unit))  # the last z with r > mark
         for window in self._problem.machine.windows:
             if window.bytes is not None:
-                # The last z with which it holds as many, where that is fewer than there are.
+                # The last z with which it holds so many, up to all that there are.
                 least = max(1, window.bytes // (high * unit))
-                most = min(q, window.bytes // (low * unit))
+                most = min(q + 1, window.bytes // (low * unit))
                 lasts.update(window.bytes // held // unit for held in range(least, most + 1))
         first = low
         for last in sorted(one for one in lasts if low <= one <= high):
@@ -146,7 +199,7 @@ class _Search:
         low_us, low_slope = self._at(q, low, lags)
         high_us, high_slope = self._at(q, high, lags)
         halve = False
-        while len(q):
+        while len(q) and not self.is_done:
             met, bound_us = _meeting(low, low_us, low_slope, high, high_us, high_slope)
             is_open = (high - low > 1) & (bound_us < self.best.latency_us)
             q, low, high = q[is_open], low[is_open], high[is_open]

@@ -1,0 +1,258 @@
+"""The best real sizes of one number of fragments, by a linear program, and a proof of them.
+
+Source    docs/theory.md, "Machines".
+Notation  k fragments of x_i bytes in n nodes; s_ij, e_ij: start and end; T: latency; an edge goes
+          from an end to a start, or to T; f_ij: flow through a node; w_i = sum_j G_j f_ij.
+Cost      building 1 to 2 ms; the library's interior point 0.1 s at 8 nodes x 100 fragments.
+Exact     the bound is below every cut of k fragments with these places and lags, whatever the
+          library did; the sizes are the library's, within the limits.
+Traps     `highspy` imported beside OR-Tools breaks that: SciPy's copy of the library does not.
+          The library's dual is only approximate, and is used as branching ratios alone.
+
+Program: least T with s_v >= e_u + c for each edge (u, v, c), e_u = s_u + g + G x_i, sum x_i = B.
+Its dual is a unit flow from the starts to T: T >= sum g_j f_ij + sum c f + min_x sum_i w_i x_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domain.machine import Lags, Machine
+from domain.problem import MachineProblem
+from solvers.contract import Deadline
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_EPSILON = float(np.finfo(float).eps)
+_SHORT = 1.0 - 1e-12  # of the greatest size: windows of bytes then hold as many, when it is divided
+_LEAST_S = 0.05  # for one program; with less the library returns nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The cuts of one program: k fragments from `least` to `most` bytes (real), the places of each
+    of the network's windows, and the lags of the processors.
+
+    Lags None: the processors serve in any order, and the program has no edges of theirs.
+    """
+
+    k: int
+    least: float
+    most: float
+    places: tuple[int, ...]
+    lags: Lags | None
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """What a program gave: a bound in µs on all cuts of the region, and sizes in bytes (k,), both
+    without the constant delay. Without sizes, the library did not end in time.
+    """
+
+    bound_us: float
+    sizes: Floats | None
+
+
+def solve_region(problem: MachineProblem, region: Region, deadline: Deadline) -> Solved:
+    """Solve the program of this region."""
+    edges = Edges.of(problem.machine, region)
+    found = _solved(problem, region, edges, deadline)
+    if found is None:
+        return Solved(0.0, None)
+    sizes, starts, ratios = found
+    bound_us = flow_bound_us(problem, region, edges, starts, ratios)
+    return Solved(bound_us, within(sizes, problem.message_bytes, region))
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Edges from ends to starts: node j of fragment i is i n + j, and the latency is k n.
+
+    They are in the order in which the evaluator passes their `tail`; `order` has its nodes. `us` is
+    what passes between, arrays over edges; `g_us` and `G_us` are the costs of the nodes (n,).
+    """
+
+    tail: Ints
+    head: Ints
+    us: Floats
+    order: Ints
+    g_us: Floats
+    G_us: Floats
+
+    @classmethod
+    def of(cls, machine: Machine, region: Region) -> Edges:
+        """Return the edges of these rules, for stages of one line over the sizes."""
+        network, n, k = machine.network, len(machine.network), region.k
+        i = np.arange(k, dtype=np.int64)
+        parts: list[tuple[Ints, Ints, float]] = [
+            (i * n + j, i * n + j + 1, network.delay_us[j]) for j in range(n - 1)
+        ]
+        for one, b in zip(network.windows, region.places, strict=True):
+            if b < k:
+                parts.append((i[: k - b] * n + one.last, i[b:] * n + one.first, one.return_us))
+        for (j, l), lag in zip(network.processors, region.lags or (), strict=False):
+            ahead = np.minimum(i + lag, k - 1)
+            parts.append((ahead * n + j, i * n + l, 0.0))
+            if lag + 1 < k:
+                parts.append((i[: k - 1 - lag] * n + l, i[lag + 1 :] * n + j, 0.0))
+        last = i[max(0, k - machine.rules[-1].lanes) :]  # of each lane the last fragment
+        if network.is_shared[-1]:
+            last = i[-1:]
+        parts.append((last * n + n - 1, np.full(len(last), k * n), network.delay_us[-1]))
+        tail = np.concatenate([part[0] for part in parts])
+        head = np.concatenate([part[1] for part in parts])
+        us = np.concatenate([np.full(len(part[0]), part[2]) for part in parts])
+        rank, order = _ranks(machine, region)
+        by_rank = np.argsort(rank[tail], kind="stable")
+        g, G = node_lines(machine, region.least, region.most)
+        return cls(tail[by_rank], head[by_rank], us[by_rank], order, g, G)
+
+
+def node_lines(machine: Machine, least: float, most: float) -> tuple[Floats, Floats]:
+    """Return each node's overhead, µs, and cost, µs per byte, (n,), for stages of one line over
+    these sizes.
+    """
+    network = machine.network
+    g, G = np.zeros(len(network)), np.zeros(len(network))
+    for node, (stage, is_shared) in enumerate(zip(network.stage_of, network.is_shared, strict=True)):
+        line = machine.stages[stage].line_over(least, most)
+        assert line is not None, "one line covers these sizes"
+        shared = machine.rules[stage].shared_ns_per_byte
+        if not is_shared:
+            g[node] = line.overhead_us
+        G[node] = (shared if is_shared else line.ns_per_byte - shared) / 1000.0
+    return g, G
+
+
+def _ranks(machine: Machine, region: Region) -> tuple[Ints, Ints]:
+    """When the evaluator passes each node, and the nodes in that order."""
+    n, k = len(machine.network), region.k
+    lags = region.lags or (0,) * len(machine.network.processors)
+    offsets = machine.offsets(region.places, lags)
+    assert offsets is not None, "these lags do not deadlock"
+    at = (np.arange(k, dtype=np.int64)[:, None] + np.array(offsets)) * n + np.arange(n)
+    order = np.argsort(at.ravel(), kind="stable")
+    rank = np.empty(k * n, dtype=np.int64)
+    rank[order] = np.arange(k * n)
+    return rank, order
+
+
+def _solved(
+    problem: MachineProblem, region: Region, edges: Edges, deadline: Deadline
+) -> tuple[Floats, Floats, Floats] | None:
+    """The library's sizes in bytes, and of its dual what starts at each node, and each edge's flow.
+
+    Columns x_i, s_ij, T; sizes are scaled by the message and times by what equal sizes could take.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    k, n, total = region.k, len(problem.machine.network), float(problem.message_bytes)
+    scale_us = float((edges.g_us + edges.G_us * total / k).sum() + k * edges.g_us.max())
+    scale_us = scale_us + float((edges.G_us * total).max() + edges.us.max()) or 1.0
+    node = edges.tail % n
+    count, rows = len(edges.tail), np.arange(len(edges.tail))
+    matrix = csr_array(
+        (
+            np.concatenate([-np.ones(count), np.ones(count), edges.G_us[node] * total / scale_us]),
+            (
+                np.concatenate([rows, rows, rows]),
+                np.concatenate([k + edges.head, k + edges.tail, edges.tail // n]),
+            ),
+        ),
+        shape=(count, k + k * n + 1),
+    )
+    objective = np.zeros(k + k * n + 1)
+    objective[-1] = 1.0
+    sums = csr_array((np.ones(k), (np.zeros(k, dtype=np.int64), np.arange(k))), (1, len(objective)))
+    bounds = np.zeros((len(objective), 2))
+    bounds[:, 1] = np.inf
+    bounds[:k] = region.least / total, region.most * _SHORT / total
+    bounds[:k, 1] = np.maximum(bounds[:k, 1], 1.0 / k)
+    result = linprog(
+        objective,
+        A_ub=matrix,
+        b_ub=-(edges.us + edges.g_us[node]) / scale_us,
+        A_eq=sums,
+        b_eq=[1.0],
+        bounds=bounds,
+        method="highs-ipm",
+        options={"time_limit": max(_LEAST_S, deadline.remaining_s)},
+    )
+    if result.x is None or result.status != 0:
+        return None
+    starts = np.maximum(0.0, result.lower.marginals[k : k + k * n])
+    return result.x[:k] * total, starts, np.maximum(0.0, -result.ineqlin.marginals)
+
+
+def within(sizes: Floats, total: float, region: Region) -> Floats:
+    """Return these sizes moved into the region's limits, with the right sum, (k,)."""
+    most = max(region.most * _SHORT, total / region.k)
+    found = np.clip(sizes, region.least, most)
+    short = total - float(found.sum())
+    room = most - found if short > 0.0 else found - region.least
+    if room.sum() > 0.0:
+        found += room * min(1.0, abs(short) / float(room.sum())) * np.sign(short)
+    return found
+
+
+def flow_bound_us(
+    problem: MachineProblem, region: Region, edges: Edges, starts: Floats, ratios: Floats
+) -> float:
+    """Return a bound in µs on every cut of the region, without the constant delay, from any values
+    >= 0 of nodes (k n,) and edges: an approximate dual's.
+
+    One unit is sent from the starts, and leaves each node by the ratios of its edges, so that the
+    flow is one, whatever the values are. A node whose edges have none goes on by the first of them.
+    """
+    nodes = region.k * len(problem.machine.network)
+    inflow = np.zeros(nodes + 1)
+    total = float(starts.sum())
+    if total > 0.0:
+        inflow[:nodes] = starts / total
+    else:
+        inflow[edges.order[0]] = 1.0
+    through, flow = _sent(edges, inflow, ratios)
+    through = through[:nodes].reshape(region.k, -1)
+    fixed_us = float((through @ edges.g_us).sum() + flow @ edges.us)
+    least_us = knapsack_us(through @ edges.G_us, problem.message_bytes, region.least, region.most)
+    return (fixed_us + least_us) * (1.0 - 8.0 * _EPSILON * (nodes + 100))
+
+
+def _sent(edges: Edges, inflow: Floats, ratios: Floats) -> tuple[Floats, Floats]:
+    """What passes each node, and each edge."""
+    through = inflow.tolist()
+    flow = [0.0] * len(edges.tail)
+    firsts = np.flatnonzero(np.diff(edges.tail, prepend=-1))
+    sums = np.add.reduceat(ratios, firsts).tolist()
+    tails, heads, of_edge = edges.tail[firsts].tolist(), edges.head.tolist(), ratios.tolist()
+    ends = [*firsts[1:].tolist(), len(flow)]
+    for tail, first, end, ratio_sum in zip(tails, firsts.tolist(), ends, sums, strict=True):
+        passed = through[tail]
+        if passed == 0.0:
+            continue
+        if ratio_sum <= 0.0:
+            flow[first] = passed
+            through[heads[first]] += passed
+            continue
+        for edge in range(first, end):
+            share = passed * (of_edge[edge] / ratio_sum)
+            flow[edge] = share
+            through[heads[edge]] += share
+    return np.array(through), np.array(flow)
+
+
+def knapsack_us(weights: Floats, total: float, least: float, most: float) -> float:
+    """Return min sum w_i x_i with sum x_i = total and least <= x_i <= most, of weights (k,) in µs
+    per byte.
+
+    Every fragment has the least; the rest goes to the least weights first.
+    """
+    ascending = np.sort(weights)
+    rest, room = total - least * len(weights), max(0.0, most - least)
+    given = np.clip(rest - room * np.arange(len(weights)), 0.0, room)
+    return float(ascending @ given + least * ascending.sum())

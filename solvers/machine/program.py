@@ -118,7 +118,9 @@ def node_lines(machine: Machine, least: float, most: float) -> tuple[Floats, Flo
     """
     network = machine.network
     g, G = np.zeros(len(network)), np.zeros(len(network))
-    for node, (stage, is_shared) in enumerate(zip(network.stage_of, network.is_shared, strict=True)):
+    for node, (stage, is_shared) in enumerate(
+        zip(network.stage_of, network.is_shared, strict=True)
+    ):
         line = machine.stages[stage].line_over(least, most)
         assert line is not None, "one line covers these sizes"
         shared = machine.rules[stage].shared_ns_per_byte

@@ -16,6 +16,7 @@ from app.questions.prepare import PreparedQuestion
 from app.questions.question import notices_of_costs
 from app.schemas.base import dump_json, notices_out, revision_out, same_named, timestamp
 from app.schemas.fits import fit_out, given_fit_out
+from app.schemas.in_flight import machine_answer
 from app.schemas.stages import (
     aggregate_or_none,
     constraints_out,
@@ -28,6 +29,7 @@ from app.schemas.uncertainty import (
     set_this_out,
     uncertainty_out,
 )
+from app.text.in_flight import in_flight_notices
 from app.text.measured_times import mean_times
 from contract.fit import FitOut
 from contract.optimize import (
@@ -47,6 +49,7 @@ from domain.delivery import (
     sustained_mb_per_s,
 )
 from domain.fit import BEYOND_MEASURED, beyond_measured, cut_sizes
+from domain.in_flight import InFlight
 from domain.machine import Machine
 from domain.machine_timeline import busiest_stage as busiest_of_machine
 from domain.pipeline import Pipeline
@@ -102,6 +105,7 @@ class Answer:
     choice: SizeChoice | None = None
     measured: MeasuredChoice | None = None
     contradicts: Contradiction | None = None
+    in_flight: InFlight | None = None
 
 
 def conclude(
@@ -113,6 +117,7 @@ def conclude(
     uncertainty: Uncertainty | None = None,
     sensitivities: Sensitivities | None = None,
     choice: SizeChoice | None = None,
+    in_flight: InFlight | None = None,
 ) -> Answer:
     """Return a solution's answer: with what other settings cost and its busiest stage."""
     question, fit, size = prepared.question, prepared.fit, prepared.problem.message_bytes
@@ -140,6 +145,7 @@ def conclude(
             current_bytes=question.current_bytes,
             is_admitted=lambda one: admits(prepared.problem, one),
         ),
+        in_flight=in_flight,
     )
 
 
@@ -188,6 +194,8 @@ def optimize_out(answer: Answer) -> OptimizeOut:
     """Return an answer as it is sent and stored."""
     solution, sent = answer.solution, _cut_out(answer)
     pipeline = solution.problem.model
+    if answer.in_flight is not None and isinstance(pipeline, Machine):
+        return machine_answer(sent, pipeline, answer.in_flight)
     if solution.delivery is None or solution.levels is None or not isinstance(pipeline, Pipeline):
         return sent
     return _delivered_out(sent, pipeline, solution.delivery, solution.levels)
@@ -203,6 +211,7 @@ def _cut_out(answer: Answer) -> OptimizeOut:
         known,
         problem.message_bytes,
         has_premise=bool(problem.model.premise),
+        machine=problem.model if isinstance(problem.model, Machine) else None,
     )
     if answer.measured is not None:
         set_this = measured_set_this(answer.measured, set_this)
@@ -222,7 +231,9 @@ def _cut_out(answer: Answer) -> OptimizeOut:
         fit=_fit_out(answer),
         profile=revision_out(answer.profile),
         solve_ms=round(answer.solve_ms, 3),
-        warnings=notices_out((*_notices_of(answer), *solution.notices, *of_costs)),
+        warnings=notices_out(
+            (*_notices_of(answer), *solution.notices, *_of_machine(answer), *of_costs)
+        ),
         uncertainty=known,
         sensitivities=sensitivities_out(answer.sensitivities, problem.model),
         set_this=set_this,
@@ -280,6 +291,13 @@ def _notices_of(answer: Answer) -> tuple[Notice, ...]:
     known of the answer's errors.
     """
     return (*_known(answer), *_unsure(answer))
+
+
+def _of_machine(answer: Answer) -> Iterator[Notice]:
+    """Yield what limits a machine, idles in it, and where its model is known to be off."""
+    model, found = answer.solution.problem.model, answer.in_flight
+    if isinstance(model, Machine) and found is not None:
+        yield from in_flight_notices(model, found, answer.solution.latency_us)
 
 
 def _known(answer: Answer) -> Iterator[Notice]:

@@ -132,6 +132,7 @@ class Optimize(OperationDefaults[Solved]):
             uncertainty=result.uncertainty,
             sensitivities=result.sensitivities,
             choice=result.choice,
+            in_flight=result.in_flight,
         )
 
     def document(self, result: Solved) -> OptimizeOut:

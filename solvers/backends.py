@@ -32,6 +32,8 @@ class Backend:
     known one, and the default settings cost;
     `repeated_us(model, q, s, r)`: latencies in µs, without the delay, of q fragments of s bytes and
     a remainder of r, arrays of one shape; `costs(model)`: by how many numbers one size is priced;
+    `most_fragments`: into how many no size is looked for that cuts a message, None where any count
+    is priced alike;
     `compile_table` as `solvers.compile_table`, None where this kind has no tables.
     """
 
@@ -41,6 +43,7 @@ class Backend:
     repeated_us: Callable[[Any, Ints, Ints, Ints], Floats]
     costs: Callable[[Any], int]
     compile_table: Compile | None = None
+    most_fragments: int | None = None
 
 
 _MODULES: Mapping[str, str] = {

@@ -17,9 +17,10 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from contract.limits import MAX_LAG
 from domain.errors import Infeasible, StrategyDeclined
 from domain.machine import Machine
-from domain.problem import MachineProblem
+from domain.problem import DEFAULT_FRAGMENT_CAP, MachineProblem
 from domain.solution import Notice, Solution, Strategy
 from solvers.assemble import evaluated_us, rank_of, solution_of
 from solvers.backends import Backend
@@ -39,6 +40,7 @@ Ints = NDArray[np.int64]
 QUICK_COUNTS = 20_000  # admitted counts that bounds and searches pass through
 QUICK_CELLS = 2_000  # fragments times nodes near the best count, for each choice of lags
 _BASELINE_S = 2.0  # what a baseline may take
+_ROWS = 1000  # of fragments that pass before their rounds repeat, at most times
 
 Run = Callable[[MachineProblem, SolveOptions, Deadline], Candidate]
 _RUNS: dict[Strategy, Run] = {
@@ -204,7 +206,7 @@ def _repeated_us(machine: Machine, q: Ints, s: Ints, r: Ints) -> Floats:
 
 
 def _costs(machine: Machine) -> int:
-    return len(machine.network)
+    return _ROWS * len(machine.network) * (MAX_LAG + 1) ** len(machine.network.processors)
 
 
 BACKEND = Backend(
@@ -213,4 +215,5 @@ BACKEND = Backend(
     baselines=baselines_of_machine,
     repeated_us=_repeated_us,
     costs=_costs,
+    most_fragments=DEFAULT_FRAGMENT_CAP,
 )

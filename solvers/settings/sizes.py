@@ -13,7 +13,7 @@ Traps     The objective falls at every ceil(B/k): a grid alone misses the sizes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,13 @@ class Sizes:
             raise InvalidInput("the rule admits no size", field="sizes")
         return cls(minimum, max(minimum, min(maximum, whole)), unit, rule.is_power_of_two)
 
+    def into_at_most(self, count: int, message_bytes: int) -> Sizes:
+        """Return those that cut a message into no more fragments, or the greatest one."""
+        least = -(-message_bytes // count)
+        least = 1 << (least - 1).bit_length() if self.is_power_of_two else -(-least // self.unit)
+        least *= 1 if self.is_power_of_two else self.unit
+        return replace(self, minimum=min(max(self.minimum, least), self.maximum))
+
     def every(self) -> Ints | None:
         """Return all of them, ascending; None where they are many."""
         if self.is_power_of_two:
@@ -90,10 +97,13 @@ def best_size(costs: WorkloadCosts, sizes: Sizes, *, also: Ints) -> int:
     """Return the admitted size of least objective; of equals the largest. `also` are tried as
     well.
     """
+    backend = backend_of(costs.model)
+    if backend.most_fragments is not None:
+        sizes = sizes.into_at_most(backend.most_fragments, int(costs.B[-1]))
     every = sizes.every()
     if every is not None:
         return _best_of(every, costs.values(every))
-    priced = backend_of(costs.model).costs(costs.model)
+    priced = backend.costs(costs.model)
     budget = max(MIN_CANDIDATES, BUDGET_CELLS // (len(costs.B) * priced))
     found = _candidates(costs, sizes, also=also, maximum=budget)
     values = costs.values(found)

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.aggregate import Aggregate
 from domain.errors import Infeasible, InvalidInput, InvalidLimits
-from domain.pipeline import pipeline_of_lines
-from domain.problem import FragmentLimits, Problem
+from domain.machine import Machine, StageRules, Window
+from domain.pipeline import FitRange, Pipeline, Stage, pipeline_of_lines
+from domain.problem import AggregateProblem, FragmentLimits, MachineProblem, Problem
 
 PIPELINE = pipeline_of_lines([("a", 1.0, 1.0), ("b", 2.0, 1.0)])
 
@@ -104,6 +106,60 @@ def test_identical_questions_have_one_digest_and_others_have_another() -> None:
     ]
     assert Problem(PIPELINE, 100).digest() == base.digest()
     assert len({problem.digest() for problem in [base, *others]}) == 1 + len(others)
+
+
+def test_plain_questions_have_the_digests_that_are_stored() -> None:
+    """Of a pipeline with everything that one may have, and of an aggregate."""
+    line = Stage("a", (FitRange(1.5, 2.0),))
+    ranges = Stage("b", (FitRange(1.0, 0.5, 4096), FitRange(2.0, 0.25)), 64)
+    slowest = Stage("b", (FitRange(1.0, 1.0),))
+    assert Problem(Pipeline((line, ranges), 3.0), 4096).digest() == (
+        "96c5f04ca7857f0a4c58378b6f5e6d662693af9d626160fbf2829f88bdf36d2e"
+    )
+    assert AggregateProblem(Aggregate(line, slowest, 3.0), 4096).digest() == (
+        "bab26915503211b45b845f23b08caa114f0463d437e263dfd9920a0a241d7370"
+    )
+
+
+def test_every_word_of_a_machine_is_in_its_digest() -> None:
+    """Two machines that differ by one word are two questions, and neither is the plain one."""
+    costs = pipeline_of_lines([("a", 1.0, 1.0), ("b", 2.0, 1.0), ("c", 1.0, 2.0)])
+    plain, window = StageRules(), Window(0, 1, 2)
+    lanes, both = (StageRules(2), plain, plain), StageRules(processor="p")
+    machines = [
+        Machine(costs, lanes),
+        Machine(costs, (StageRules(3), plain, plain)),
+        Machine(costs, (plain, StageRules(2), plain)),
+        Machine(costs, (StageRules(2, 0.5), plain, plain)),
+        Machine(costs, (StageRules(2, 0.0, 1.0), plain, plain)),
+        Machine(costs, (both, both, plain)),
+        Machine(costs, (both, plain, both)),
+        Machine(costs, (StageRules(processor="q"), plain, StageRules(processor="q"))),
+        Machine(costs, lanes, (window,)),
+        Machine(costs, lanes, (window, window)),
+        Machine(costs, lanes, (Window(0, 2, 2),)),
+        Machine(costs, lanes, (Window(1, 1, 2),)),
+        Machine(costs, lanes, (Window(0, 1, 3),)),
+        Machine(costs, lanes, (Window(0, 1, None, 2),)),
+        Machine(costs, lanes, (Window(0, 1, 2, 2),)),
+        Machine(costs, lanes, (Window(0, 1, 2, None, 1.0),)),
+    ]
+    digests = {MachineProblem(machine, 100).digest() for machine in machines}
+    assert len(digests | {Problem(costs, 100).digest()}) == len(machines) + 1
+    assert MachineProblem(Machine(costs, lanes), 100).digest() in digests
+
+
+def test_a_window_of_bytes_bounds_the_fragments() -> None:
+    """The least of them, and it is named where no cut is left."""
+    costs = pipeline_of_lines([("a", 1.0, 1.0)])
+    windows = Window(0, 0, bytes=40), Window(0, 0, bytes=30)
+    machine = Machine(costs, (StageRules(),), windows)
+    problem = MachineProblem(machine, 100)
+    assert problem.largest_fragment_bytes == 30
+    assert problem.count_range().minimum == 4
+    assert not problem.admits((40, 30, 30))
+    with pytest.raises(Infeasible, match="min_fragment_bytes 31 and a window of 30 bytes"):
+        MachineProblem(machine, 100, FragmentLimits(min_fragment_bytes=31)).count_range()
 
 
 # ---- what follows from a problem -----------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from domain.aggregate import Aggregate
 from domain.errors import Conflict
 from domain.fit import ComposedStage, FitOptions
+from domain.machine import Machine, StageRules, Window
 from domain.pipeline import FitRange, Pipeline, Stage
 from models.documents import dump_model, load_model
 from models.fit_documents import dump_fit, dump_request, load_fit, load_request
@@ -90,6 +91,52 @@ def test_the_document_of_a_pipeline_is_the_promised_one() -> None:
             },
         ],
         "delay_us": 0.30000000000000004,
+    }
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Machine:
+    """Two to four stages with any of the words, a processor of the first and the last, windows."""
+    parts = draw(st.lists(stages(), min_size=2, max_size=4))
+    name = draw(st.none() | st.text(min_size=1, max_size=100))
+    delays = st.floats(0.0, 1e12)
+    rules = [
+        StageRules(delay_us=draw(delays), processor=name)
+        if j in (0, len(parts) - 1)
+        else StageRules(draw(st.integers(1, 1024)), 0.0, draw(delays))
+        for j in range(len(parts))
+    ]
+    sizes = draw(st.sampled_from([(1, None), (2**20, 2**48), (None, 7)]))
+    windows = (Window(0, len(parts) - 1, *sizes, draw(delays)),) * draw(st.integers(0, 2))
+    return Machine(Pipeline(tuple(parts), draw(delays)), tuple(rules), windows)
+
+
+@given(machines())
+def test_any_machine_reads_back_equal(machine: Machine) -> None:
+    """As a pipeline does, and as a machine."""
+    text = dump_model(machine)
+    assert load_model(text) == machine
+    assert text.isascii()
+
+
+def test_the_document_of_a_machine_is_the_promised_one() -> None:
+    """Version 1, kind machine: the costs of a pipeline, and the words that are set."""
+    stages = tuple(Stage.of_line(name, overhead_us=1.0, ns_per_byte=2.0) for name in "ab")
+    rules = StageRules(2, 0.5, 3.0), StageRules()
+    document = json.loads(
+        dump_model(Machine(Pipeline(stages), rules, (Window(0, 1, 4), Window(1, 1, None, 9, 2.0))))
+    )
+    line = {"overhead_us": 1.0, "ns_per_byte": 2.0, "up_to_bytes": None}
+    assert document == {
+        "version": 1,
+        "kind": "machine",
+        "stages": [{"name": name, "ranges": [line]} for name in "ab"],
+        "delay_us": 0.0,
+        "rules": [{"lanes": 2, "shared_ns_per_byte": 0.5, "delay_us": 3.0}, {}],
+        "windows": [
+            {"first": 0, "last": 1, "fragments": 4, "return_us": 0.0},
+            {"first": 1, "last": 1, "bytes": 9, "return_us": 2.0},
+        ],
     }
 
 

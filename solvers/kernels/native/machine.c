@@ -13,7 +13,8 @@
              that could bind; of equal fragments without processors the formula, whatever k.
              Memory for the ends that are still waited for: as many rows of a node as the widest
              window that ends there has places.
-             Equal fragments in draws go on by whole rounds once every end has repeated.
+             Equal fragments in draws, and very many, go on by whole rounds once every end has
+             repeated.
    Exact     the operations of the evaluator in Python: the same bits; the formula and the rounds
              to rounding.
    Traps     a draw whose shared part is 0 has no node of it: what is left there of the node must
@@ -21,7 +22,9 @@
 
 enum { NODES = SLUICE_MACHINE_MAX_NODES, WINDOWS = SLUICE_MACHINE_MAX_WINDOWS };
 enum { PROCESSORS = SLUICE_MACHINE_MAX_PROCESSORS, LANES = 8 };
-enum { MOST_PERIOD = 256, PERIODS = 8 }; /* rounds are looked for in cuts of so many and more */
+/* Rounds of so many fragments at most are looked for, in draws and in cuts of so many, where these
+   are so many rounds. */
+enum { MOST_PERIOD = 256, MANY = 2048, PERIODS = 8 };
 
 static const double SAME_PACE = 1e-9, SAME_ROUND = 1e-13; /* relative */
 
@@ -586,9 +589,9 @@ static int price(evaluation *e, const fragments *x, int in_draws, double *latenc
     if (!find_places(e->m, greatest(x), e->p.places))
         return 0;
     e->p.lags[0] = -1;
-    e->p.period = 0;
+    e->p.period = 0; /* of fragments that are given */
     while (next_lags(e, x->count)) {
-        if (in_draws)
+        if (in_draws || x->full >= MANY)
             e->p.period = find_period(e, x);
         if (lay_out(e, x->count, in_draws ? LANES : 1))
             return -1;

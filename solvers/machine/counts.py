@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _SAMPLES = 48  # between two numbers of places
+_ROUNDING = 1e-12  # of bounds that are equal
 
 
 def sample_counts(problem: MachineProblem) -> tuple[Ints, Floats]:
@@ -47,7 +48,7 @@ def counts_below(problem: MachineProblem, limit_us: float) -> tuple[Ints, Floats
     asked = [np.empty(0, dtype=np.int64)]
     for first, last in _stretches(problem):
         rows = np.flatnonzero((first <= k) & (k <= last))
-        is_low = below_us[rows] <= limit_us
+        is_low = below_us[rows] <= limit_us * (1.0 + _ROUNDING)
         is_low[int(np.argmin(below_us[rows]))] = True
         ends = np.stack([k[rows], k[rows]])
         ends[0, 1:][is_low[1:]] = k[rows][:-1][is_low[1:]]

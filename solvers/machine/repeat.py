@@ -32,14 +32,15 @@ from domain.problem import MachineProblem
 from solvers.contract import Candidate, Deadline
 from solvers.heuristics.constant import repeated_cut
 from solvers.heuristics.repeat_search import Best
-from solvers.machine.bound import bounds_us, count_bounds_us
+from solvers.machine.bound import count_bounds_us
 from solvers.machine.costs import Costs
+from solvers.machine.counts import counts_below, sample_counts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _Ask: TypeAlias = Callable[[Ints, Ints, int, Ints], tuple[Floats, Floats]]
 
-SAMPLES = 32  # values of q that are searched first; they decide which others are worth it
+SAMPLES = 8  # values of q that are searched first; they decide which others are worth it
 CHUNK = 2**10  # values of q that are searched together
 _ROUNDS = 6  # of short paths
 _SAME = 1e-9  # by which bounds have to rise in such a round
@@ -121,33 +122,29 @@ class _Search:
         """Search sizes that make one of these counts, or any; whether the deadline ended that
         early.
         """
+        delay_us = self._problem.machine.delay_us
         if k is None:
-            counts = self._problem.count_range()
-            k = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
-            of_counts_us = bounds_us(self._problem)
+            near, _ = sample_counts(self._problem)
+            self._search(self._pieced(near)[:SAMPLES])
+            k, below_us = counts_below(self._problem, self.best.latency_us + delay_us)
         else:
-            of_counts_us = count_bounds_us(self._problem, k)
-        self._offer_divisors(k, of_counts_us - self._problem.machine.delay_us)
-        below_us = of_counts_us[k > 1] - self._problem.machine.delay_us
-        q, below_us = self._of_better(k[k > 1] - 1, below_us)
-        low, high = self._interval(q)
-        q, below_us = q[low <= high], below_us[low <= high]
-        if self.is_done or not len(q):
-            return False
-        sample = np.unique(np.geomspace(1, len(q), SAMPLES).astype(np.int64)) - 1
-        self._search(q[sample])
-        q, below_us = self._of_better(np.delete(q, sample), np.delete(below_us, sample))
-        q = q[np.argsort(below_us, kind="stable")]
-        for start in range(0, len(q), CHUNK):
+            below_us = count_bounds_us(self._problem, k)
+            order = np.argsort(below_us, kind="stable")
+            k, below_us = k[order], below_us[order]
+        self._offer_divisors(k, below_us - delay_us)
+        for start in range(0, len(k), CHUNK):
             if deadline.passed and (self.best.q or self._takes_first):
                 return True
-            self._search(q[start : start + CHUNK])
+            some = slice(start, start + CHUNK)
+            could_win = below_us[some] - delay_us < self.best.latency_us
+            self._search(self._pieced(k[some][could_win]))
         return False
 
-    def _of_better(self, q: Ints, below_us: Floats) -> tuple[Ints, Floats]:
-        """Those that could be better than the best, with their bounds."""
-        could_win = below_us < self.best.latency_us
-        return q[could_win], below_us[could_win]
+    def _pieced(self, k: Ints) -> Ints:
+        """The q of these counts that have a remainder and an admitted size."""
+        q = k[k > 1] - 1
+        low, high = self._interval(q)
+        return q[low <= high]
 
     def _interval(self, q: Ints) -> tuple[Ints, Ints]:
         """Least and greatest z with floor(B/s) = q, an admitted size and an admitted remainder of
@@ -159,14 +156,14 @@ class _Search:
         return low, high
 
     def _offer_divisors(self, q: Ints, below_us: Floats) -> None:
-        """Sizes that leave no remainder, the whole message among them, the least bound first."""
+        """Sizes that leave no remainder, the whole message among them; bounds ascend."""
         divides = self._total % q == 0
         q, below_us = q[divides], below_us[divides]
         size = self._total // q
         fits = (size % self._unit == 0) & (size >= self._minimum) & (size <= self._maximum)
         is_whole = (q == 1) & (self._total <= self._problem.largest_fragment_bytes)
         rows = np.flatnonzero(fits | is_whole)
-        for row in rows[np.argsort(below_us[rows], kind="stable")]:
+        for row in rows.tolist():
             if self.is_done or below_us[row] >= self.best.latency_us:
                 return
             one = slice(row, row + 1)

@@ -121,7 +121,8 @@ def carried_us(machine: Machine, cut: Sequence[float], lags: Lags | None = None)
 
     Fragments queue in front of a node in the order of their arrival. The first one starts as soon
     as every window that begins there has a place; whichever fragment ends gives one back. A
-    processor goes through the order of its lag; without given lags the best ones count.
+    processor goes through the order of its lag, whatever came first; without given lags the best
+    ones count.
     """
     if lags is not None:
         return _Run(machine, cut, lags).latency_us()
@@ -180,23 +181,27 @@ class _Run:
         for node, queue in enumerate(self._queues):
             windows = [w for w, one in enumerate(self._network.windows) if one.first == node]
             while queue and all(self._free[w] for w in windows):
-                i = queue[0][1]
-                if not self._may_process(i, node):
+                i = self._take(queue, node)
+                if i is None:
                     break
-                heapq.heappop(queue)
                 for w in windows:
                     self._free[w] -= 1
                 heapq.heappush(self._events, (now_us + self._times[i][node], "ends", i, node))
 
-    def _may_process(self, i: int, node: int) -> bool:
-        """Whether it is its turn, where a processor has one; takes that."""
+    def _take(self, queue: list[tuple[float, int]], node: int) -> int | None:
+        """The next fragment of a queue, that whose turn it is where a processor has an order."""
         for at, pair in enumerate(self._network.processors):
             if node in pair:
-                if self._busy[at] or self._orders[at][-1] != (i, node):
-                    return False
+                turn = self._orders[at][-1] if self._orders[at] else None
+                came = [one for one in queue if (one[1], node) == turn]
+                if self._busy[at] or not came:
+                    return None
                 self._orders[at].pop()
                 self._busy[at] = True
-        return True
+                queue.remove(came[0])
+                heapq.heapify(queue)
+                return came[0][1]
+        return heapq.heappop(queue)[1]
 
 
 def _order(count: int, pair: tuple[int, int], lag: int) -> Iterator[tuple[int, int]]:

@@ -597,7 +597,8 @@ static void machines(void)
                         of.bounds,  of.back,     of.processors, of.pairs, 8};
     sluice_draws all = {of.stages, of.ranges, draws, draws, of.overhead, of.cost, of.ends, 1.0};
     int64_t r = between(0, s - 1), message = q * s + r;
-    double *in_draws = doubles(draws), *cut = doubles(q + (r > 0)), latency, same, slope, least;
+    double *in_draws = doubles(draws), *cut = doubles(q + (r > 0));
+    double latency, same, slope, path, least;
     for (int64_t i = 0; i < q + (r > 0); i++) cut[i] = i < q ? (double)s : (double)r;
     expect(sluice_machine_repeated(&m, &all, 1, &q, &s, &r, &latency) == 0, "a machine");
     expect(sluice_machine_cut(&m, &all, q + (r > 0), cut, &same) == 0, "its cut");
@@ -609,6 +610,8 @@ static void machines(void)
     for (least = INFINITY; lags[0] <= 8; lags[0]++) {
         expect(!sluice_machine_slopes(&m, &all, message, lags, 1, &q, &s, &same, &slope), "lines");
         least = same < least ? same : least;
+        expect(!sluice_machine_paths(&m, &all, message, lags, 1, &q, &s, &path, &slope), "paths");
+        expect(path <= same * (1.0 + 1e-9), "no path is longer");
     }
     expect(least == latency, "the best lag");
     r = 0;

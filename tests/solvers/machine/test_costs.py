@@ -65,10 +65,15 @@ class TestBits:
         assert ours == theirs
         ours, theirs = both(machine, "cut_us", rng.uniform(1, 600, rng.integers(1, 20)).tolist())
         assert ours == theirs
-        total, lags = int(rng.integers(1, 3000)), rng.integers(0, 4, len(machine.processors))
+        total, lags = int(rng.integers(1, 3000)), rng.integers(0, 4, (4, len(machine.processors)))
         s = rng.integers(1 + total // 20, total + 1, 4)
-        ours, theirs = both(machine, "repeated_slopes", total // s, s, total, tuple(lags.tolist()))
+        ours, theirs = both(machine, "repeated_slopes", total // s, s, total, lags)
         assert ours == theirs
+        with computed_by("native"):
+            path_us, slope = Costs(machine).repeated_paths(total // s, s, total, lags)
+        assert (path_us <= np.array(ours[0]) * (1.0 + 1e-12)).all()
+        assert (np.isinf(path_us) == np.isinf(ours[0])).all()
+        assert np.isfinite(slope).all()
         x, k = rng.uniform(1, 600, (2, 2)), rng.integers(1, 25, (2, 2))
         ours, theirs = both(machine, "equal_us", x, k)
         assert ours == [pytest.approx(row, rel=1e-12) for row in theirs]
@@ -101,7 +106,7 @@ class TestValues:
             assert costs.cut_us([7, 8]) == inf
             assert costs.equal_us(np.array([7.0, 7.5]), np.array([2, 2])).tolist() == [16.0, inf]
             assert costs.repeated_us(one, one * 8, one).tolist() == [inf]
-            found = costs.repeated_slopes(one, np.array([8]), 9, ())
+            found = costs.repeated_slopes(one, np.array([8]), 9, np.empty((1, 0), np.int64))
             assert [part.tolist() for part in found] == [[inf], [0.0]]
 
     def test_lags_that_deadlock(self, kernels: Choice) -> None:
@@ -109,9 +114,9 @@ class TestValues:
         q, s = np.array([3]), np.array([4])
         with computed_by(kernels):
             costs = Costs(machine)
-            assert costs.repeated_slopes(q, s, 13, (2,))[0].tolist() == [inf]
-            least = min(costs.repeated_slopes(q, s, 13, (lag,))[0][0] for lag in (0, 1))
-            assert costs.cut_us((4, 4, 4, 1)) == least == machine.latency_us((4, 4, 4, 1))
+            found = costs.repeated_slopes(q.repeat(3), s.repeat(3), 13, np.arange(3)[:, None])[0]
+            assert found[2] == inf
+            assert costs.cut_us((4, 4, 4, 1)) == min(found) == machine.latency_us((4, 4, 4, 1))
 
     def test_places_are_whole_quotients(self, kernels: Choice) -> None:
         """Of real sizes as Python's `//` gives them, on both sides of a whole number."""
@@ -137,20 +142,44 @@ class TestValues:
             found = costs.repeated_us(q, s, np.array([most - 3 * (most // 4)]))
             assert found.tolist() == [machine.latency_us([most // 4] * 4)]
 
-    @given(any_machine, st.integers(2, 3000), st.integers(1, 3000), st.integers(0, 3))
-    def test_lines_lie_below(self, machine: Machine, total: int, size: int, lag: int) -> None:
+    @pytest.mark.parametrize("ask", ["repeated_slopes", "repeated_paths"])
+    @given(
+        machine=any_machine,
+        total=st.integers(2, 3000),
+        size=st.integers(1, 3000),
+        lag=st.integers(0, 3),
+    )
+    def test_lines_lie_below(
+        self, machine: Machine, total: int, size: int, lag: int, ask: str
+    ) -> None:
         """Where a fragment's ranges, the places and the count are the same."""
         q = total // min(size, total)
         low, high = total // (q + 1) + 1, (total - 1) // q
         sizes = np.arange(low, high + 1)[:40]
-        lags = (lag,) * len(machine.processors)
-        us, slope = Costs(machine).repeated_slopes(np.full_like(sizes, q), sizes, total, lags)
+        lags = np.full((len(sizes), len(machine.processors)), lag)
+        costs, asked = Costs(machine), (np.full_like(sizes, q), sizes, total, lags)
+        us, slope = getattr(costs, ask)(*asked)
+        latency_us = costs.repeated_slopes(*asked)[0]
         kinds = [kind_of(machine, one, total - q * one) for one in sizes.tolist()]
         for at, kind in enumerate(kinds):
             for other, same in enumerate(kinds):
                 if kind == same and us[at] < inf:
                     line_us = us[at] + slope[at] * (sizes[other] - sizes[at])
-                    assert line_us <= us[other] * (1.0 + 1e-9) + 1e-9
+                    assert line_us <= latency_us[other] * (1.0 + 1e-9) + 1e-9
+
+    def test_paths_of_plain_stages_are_the_longest(self) -> None:
+        """Of a machine whose stages are plain they are the latency itself."""
+        rng = np.random.default_rng(3)
+        for _ in range(count(2000)):
+            plain = some_machine(rng, processors=False).pipeline
+            machine = Machine(plain, (StageRules(),) * len(plain))
+            total = int(rng.integers(1, 3000))
+            s = rng.integers(1, total + 1, 4)
+            asked = total // s, s, total, np.empty((4, 0), np.int64)
+            costs = Costs(machine)
+            assert costs.repeated_paths(*asked)[0].tolist() == pytest.approx(
+                costs.repeated_slopes(*asked)[0].tolist(), rel=1e-12
+            )
 
     def test_a_message_that_no_memory_holds(self) -> None:
         """What C has no memory for is an error, and no wrong number."""

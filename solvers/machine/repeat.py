@@ -77,7 +77,7 @@ def size_within(
     limit_us = float(np.nextafter(limit_us - problem.machine.delay_us, np.inf))
     search = _Search(problem, Best(limit_us), takes_first=True)
     search.offer(known)
-    if not search.is_done:
+    if not search.is_done():
         search.run(deadline, counts)
     return search.best.size or None
 
@@ -97,7 +97,6 @@ class _Search:
         processors = len(problem.machine.network.processors)
         self._lags: list[Lags] = list(product(range(MAX_LAG + 1), repeat=processors))
 
-    @property
     def is_done(self) -> bool:
         """Whether a size was found, and any will do."""
         return self._takes_first and self.best.q > 0
@@ -123,19 +122,19 @@ class _Search:
         q, below_us = self._of_better(k[k > 1] - 1, below_us)
         low, high = self._interval(q)
         q, below_us = q[low <= high], below_us[low <= high]
-        if self.is_done or not len(q):
+        if self.is_done() or not len(q):
             return False
         sample = np.unique(np.geomspace(1, len(q), SAMPLES).astype(np.int64)) - 1
         self._search(q[sample])
         q, _ = self._of_better(np.delete(q, sample), np.delete(below_us, sample))
-        if self.is_done or not len(q):
+        if self.is_done() or not len(q):
             return False
         # A part of a cut takes no longer than the whole: q fragments of the least size for q.
         least = self._interval(q)[0] * self._unit
         part_us = self._costs.equal_us(least.astype(float), q)
         q = q[part_us < self.best.latency_us][np.argsort(part_us[part_us < self.best.latency_us])]
         for start in range(0, len(q), SAMPLES):
-            if self.is_done:
+            if self.is_done():
                 return False
             if deadline.passed and (self.best.q or self._takes_first):
                 return True
@@ -199,7 +198,7 @@ class _Search:
         low_us, low_slope = self._at(q, low, lags)
         high_us, high_slope = self._at(q, high, lags)
         halve = False
-        while len(q) and not self.is_done:
+        while len(q) and not self.is_done():
             met, bound_us = _meeting(low, low_us, low_slope, high, high_us, high_slope)
             is_open = (high - low > 1) & (bound_us < self.best.latency_us)
             q, low, high = q[is_open], low[is_open], high[is_open]

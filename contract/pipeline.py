@@ -102,9 +102,9 @@ class PipelineIn(Input):
         asked("the stages, in the order in which a fragment passes them")
     )
     delay_us: OverheadUs = asked("a constant delay that occupies no stage, µs", default=0.0)
-    windows: (
-        Annotated[list[WindowIn], rule(max_length=MAX_WINDOWS, fail_fast=True)] | None
-    ) = asked("what bounds the fragments under way; null: nothing", default=None)
+    windows: Annotated[list[WindowIn], rule(max_length=MAX_WINDOWS, fail_fast=True)] | None = asked(
+        "what bounds the fragments under way; null: nothing", default=None
+    )
 
 
 class AggregateIn(Input):

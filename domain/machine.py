@@ -592,13 +592,24 @@ def check_plain(model: CostModel, field: str = "pipeline") -> None:
     if not isinstance(model, Machine):
         return
     word, stage = model.first_word()
-    what = "windows are" if stage is None else f"stage {stage + 1}: {word} is"
     place = word if stage is None else f"stages.{stage}.{word}"
     is_typed = field == "pipeline" or field.endswith(".pipeline")
-    raise NeedsPlainStages(
+    raise needs_plain(word, stage, f"{field}.{place}" if is_typed else field)
+
+
+def check_plain_stage(rules: StageRules, stage: int, field: str) -> None:
+    """Raise NeedsPlainStages where a word of a stage, counted from 0, is set; `field` names it."""
+    for word in _set(rules, StageRules()):
+        raise needs_plain(word, stage, f"{field}.{word}")
+
+
+def needs_plain(word: str, stage: int | None, field: str) -> NeedsPlainStages:
+    """Return the refusal of a word that is set, of a stage counted from 0, or of the windows."""
+    what = "windows are" if stage is None else f"stage {stage + 1}: {word} is"
+    return NeedsPlainStages(
         f"{what} set, and this needs plain stages: each handles one fragment at a time and hands "
         "it on at once; optimize, compare, audit and simulate take others, too",
-        field=f"{field}.{place}" if is_typed else field,
+        field=field,
     )
 
 

@@ -404,14 +404,13 @@ def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
 
 
 def _machine_schedules(answer: OptimizeOut, machine: Machine) -> Iterator[DrawnSchedule]:
-    """Yield the same of a machine. Raises StrategyDeclined for more lanes than can be drawn."""
-    from app.plots.timeline_plan import DrawnSchedule, check_rows
+    """Yield the same of a machine. Raises LimitReached."""
+    from app.plots.timeline_plan import DrawnSchedule
     from domain.machine_timeline import machine_timeline_of, work_of
 
     cut, bound_us = answer.fragment_bytes, answer.lower_bound_us
     _check_blocks(work_of(machine, len(cut)), MAX_SIMULATED)
     timeline = machine_timeline_of(machine, cut)
-    check_rows(timeline)
     yield DrawnSchedule(answer.strategy, timeline, bound_us)
     fixed = _fixed_cut(answer)
     if fixed and fixed != cut and work_of(machine, len(fixed)) <= MAX_SIMULATED:

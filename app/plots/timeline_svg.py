@@ -23,6 +23,7 @@ from app.plots.timeline_plan import (
     WIDE_PX,
     DrawnSchedule,
     Plan,
+    check_rows,
     description,
     headline,
     planned,
@@ -38,7 +39,9 @@ _MIN_WINDOW = 1e-9  # of all the time
 
 
 def render_timeline_svg(schedules: Sequence[DrawnSchedule]) -> str:
-    """Return the document, beginning with the XML declaration. Raises InvalidInput."""
+    """Return the document, beginning with the XML declaration. Raises InvalidInput, and
+    StrategyDeclined for more rows than a picture has.
+    """
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{timeline_element(schedules)}\n'
 
 
@@ -121,6 +124,8 @@ def _check(schedules: Sequence[DrawnSchedule]) -> None:
         raise InvalidInput("expected at least one schedule to draw")
     if len({one.timeline.message_bytes for one in schedules}) > 1:
         raise InvalidInput("expected schedules of one message")
+    for one in schedules:
+        check_rows(one.timeline)
 
 
 def _stacked(plans: Sequence[Plan], y: float) -> Iterator[str]:

@@ -187,7 +187,7 @@ def draw(simulation: Simulation | PricedCut, cut: Cut) -> bytes:
 
     Raises StrategyDeclined where the stages are not known.
     """
-    from app.plots.timeline_plan import DrawnSchedule, check_rows
+    from app.plots.timeline_plan import DrawnSchedule
     from app.plots.timeline_svg import render_timeline_svg
 
     if isinstance(simulation, PricedCut):
@@ -196,7 +196,6 @@ def draw(simulation: Simulation | PricedCut, cut: Cut) -> bytes:
         )
 
     if simulation.machine is not None:
-        check_rows(simulation.machine)
         return render_timeline_svg([DrawnSchedule("given cut", simulation.machine)]).encode()
     pipeline = simulation.pipeline
     assert isinstance(pipeline, Pipeline)

@@ -17,7 +17,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from app.errors import field_problems, kind_of, pointer_of, problem_type
-from contract.declare import Input, Output, echoed_names
+from contract.declare import Input, Output, echoed_names, wire_name
 from contract.limits import MAX_REPORTED, MAX_SEED, PROFILE_NAME_RULE
 from contract.notices import NoticeOut
 from contract.problem import FieldProblemOut, ProblemOut
@@ -114,7 +114,7 @@ def _stated(value: Any) -> Any:
     # A field that has to be said may be null too: the size of a setting's last step.
     pairs = ((each, getattr(value, each.name)) for each in fields(value))
     return {
-        each.name: _stated(part)
+        wire_name(each.name): _stated(part)
         for each, part in pairs
         if part is not None or each.default is not None
     }

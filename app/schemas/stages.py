@@ -58,7 +58,7 @@ def asked_pipeline(given: PipelineIn) -> Pipeline | Machine:
         for number, stage in enumerate(given.stages, start=1)
     )
     rules = tuple(
-        _rules_of(stage, number, field=f"pipeline.stages.{number - 1}")
+        rules_of(stage, number, field=f"pipeline.stages.{number - 1}")
         for number, stage in enumerate(given.stages, start=1)
     )
     costs = Pipeline(stages, given.delay_us)
@@ -75,7 +75,8 @@ def asked_pipeline(given: PipelineIn) -> Pipeline | Machine:
         raise InvalidStage(refusal.detail, field=f"pipeline.{refusal.field}") from None
 
 
-def _rules_of(given: LineStageIn | RangesStageIn, number: int, *, field: str) -> StageRules:
+def rules_of(given: LineStageIn | RangesStageIn, number: int, *, field: str) -> StageRules:
+    """Return how a stage handles fragments. Raises InvalidStage as `stage_of` does."""
     try:
         return StageRules(
             1 if given.lanes is None else given.lanes,

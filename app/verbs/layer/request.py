@@ -6,12 +6,13 @@ from analysis.layer_answer import LayerQuestion
 from analysis.layer_stages import Handshake, StageMapping, StageQuestion
 from app.schemas.base import read_request
 from app.schemas.layer import given_layer
-from app.schemas.stages import stage_of
+from app.schemas.stages import rules_of, stage_of
 from contract.layer_costs import (
     LayerCostsIn,
 )
 from domain.errors import InconsistentInput
 from domain.instruction_counts import CycleModel, in_order
+from domain.machine import check_plain_stage
 from domain.messaging_layer import MessagingLayer, NetworkFeature
 from domain.units import format_bytes
 
@@ -19,7 +20,7 @@ from domain.units import format_bytes
 def question_of(asked: LayerCostsIn, *, fragment_cap: int) -> LayerQuestion:
     """Return the question.
 
-    Raises NotFound, InconsistentInput, MissingClassCost, NotPublished.
+    Raises NotFound, InconsistentInput, MissingClassCost, NotPublished, NeedsPlainStages.
     """
     layer = given_layer(asked.layer)
     features = set(layer.features if asked.features is None else asked.features)
@@ -27,6 +28,9 @@ def question_of(asked: LayerCostsIn, *, fragment_cap: int) -> LayerQuestion:
         stage_of(stage, number, field=f"between.{number - 1}")
         for number, stage in enumerate(asked.between, start=1)
     )
+    for place, stage in enumerate(asked.between):
+        field = f"between.{place}"
+        check_plain_stage(rules_of(stage, place + 1, field=field), place, field)
     return LayerQuestion(
         layer=layer,
         costs=_costs(asked, layer),

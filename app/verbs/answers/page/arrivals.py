@@ -13,6 +13,7 @@ from app.text.units import TimeUnit
 from app.verbs.optimize.page.schedule_csv import timeline_of_answer
 from app.verbs.optimize.page.surroundings import Chart
 from contract.optimize import OptimizeOut
+from domain.errors import LimitReached
 
 if TYPE_CHECKING:
     from contract.optimize import OptimizeOut
@@ -72,7 +73,10 @@ def arrivals_chart(answers: Sequence[OptimizeOut], names: Sequence[str]) -> Char
     why_empty = _why_empty(answers)
     if why_empty:
         return Chart(_NO_DATA, (), (), (), why_empty)
-    found = [_arrivals(answer) for answer in answers]
+    try:
+        found = [_arrivals(answer) for answer in answers]
+    except LimitReached as refusal:  # more orders of processors than are looked at
+        return Chart(_NO_DATA, (), (), (), refusal.detail)
     latest_us = max(one.exit_us[-1] for one in found)
     unit = TimeUnit.of(latest_us)
     if latest_us <= 0.0:

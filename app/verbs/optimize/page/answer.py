@@ -55,7 +55,13 @@ from app.verbs.optimize.page.why import UnexplainedAnswer, WhyView, advice_of
 from app.verbs.optimize.show import count_parts, format_path, latency_unit
 from app.web.forms import sent_fields
 from contract.optimize import OptimizeIn, OptimizeOut
-from domain.errors import SluiceError, UnreadableRecord
+from domain.errors import (
+    LimitReached,
+    NeedsPlainStages,
+    SluiceError,
+    StrategyDeclined,
+    UnreadableRecord,
+)
 from models.records import AnswerRecord
 
 if TYPE_CHECKING:
@@ -194,7 +200,11 @@ async def why(request: Request, id: str) -> Response:
 
     def explained() -> dict[str, Any]:
         answer = with_unique_names(read_answer(body))
-        asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
+        try:
+            asked = explained_of(answer, cheaper_by=_CHEAPER_BY, fragment_cap=cap)
+        except NeedsPlainStages as refusal:
+            unexplained = UnexplainedAnswer.of_machine(answer, refusal)
+            return {"why": None, "advice": "", "unexplained": unexplained}
         if asked.cells > MAX_CELLS:
             unexplained = UnexplainedAnswer.from_answer(answer, asked.cells, MAX_CELLS)
             return {"why": None, "advice": "", "unexplained": unexplained}
@@ -435,9 +445,15 @@ def _shown(given: str) -> str:
 
 def _values(store: Store, answer: OptimizeOut, beside: DrawnBelow, base_url: str) -> dict[str, Any]:
     is_drawn = answer.pipeline is not None and answer.cells <= AT_ONCE_CELLS
+    timeline, undrawn = None, ""
+    try:
+        timeline = timeline_of(answer, Drawing(beside)) if is_drawn else None
+    except (StrategyDeclined, LimitReached) as refusal:  # more lanes, or orders, than are drawn
+        undrawn = refusal.detail
     return {
         "view": AnswerView.from_answer(with_unique_names(answer)),
-        "timeline": timeline_of(answer, Drawing(beside)) if is_drawn else None,
+        "timeline": timeline,
+        "undrawn": undrawn,
         "answer_id": answer.id,
         "beside": beside,
         "take_away": take_away_of(store, answer, base_url),

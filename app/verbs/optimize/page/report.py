@@ -218,11 +218,20 @@ def _drawn(answer: OptimizeOut) -> tuple[list[DrawnSchedule], str]:
             "fragment is in which stage at what time is not known."
         )
     from app.operations.fits import answer_schedules
+    from app.plots.timeline_plan import check_rows
 
     cells = answer.cells
     if cells > MAX_DRAWN_CELLS:
         return [], f"{format_count(cells)} blocks are more than a report shows."
-    return list(answer_schedules(answer)), ""
+    from domain.errors import LimitReached, StrategyDeclined
+
+    try:
+        found = list(answer_schedules(answer))
+        for one in found:
+            check_rows(one.timeline)
+    except (LimitReached, StrategyDeclined) as refusal:  # more orders, or lanes, than are drawn
+        return [], f"{refusal.detail[0].upper()}{refusal.detail[1:]}."
+    return found, ""
 
 
 def _timeline(drawn: list[DrawnSchedule]) -> str:
@@ -237,12 +246,12 @@ def _timeline(drawn: list[DrawnSchedule]) -> str:
 def _explained(answer: OptimizeOut, fragment_cap: int) -> Explanation | None:
     from analysis.explain import explain
     from app.schemas.explanation import explained_of
-    from domain.errors import InvalidInput
+    from domain.errors import InvalidInput, NeedsPlainStages
 
     try:
         return explain(explained_of(answer, cheaper_by=0.1, fragment_cap=fragment_cap))
-    except InvalidInput:
-        return None  # more fragments than are explained
+    except (InvalidInput, NeedsPlainStages):
+        return None  # more fragments than are explained, or lanes and windows
 
 
 def _stage_lines(

@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.size_curve import ChangedCost, with_cost
 from app.schemas.answers import with_unique_names
-from app.schemas.stages import pipeline_out, stored_pipeline
+from app.schemas.stages import pipeline_out, stored_pipeline, stored_stages
 from app.text.numbers import format_figure, without_zeros
 from app.ui.panel.choices import ShownUnits
 from app.ui.panel.request import uncertainty_of
@@ -17,6 +17,7 @@ from app.verbs.optimize.page.question import question_of
 from contract.optimize import OptimizeOut
 from contract.pipeline import StageOut
 from domain.errors import InvalidInput, StrategyDeclined
+from domain.machine import Machine
 
 _EXPONENTS = {"half": -1.0, "double": 1.0}
 _MAX_EXPONENT = 2.0
@@ -40,8 +41,10 @@ class WhatIfRow:
 
 
 def what_if(answer: OptimizeOut) -> tuple[WhatIfRow, ...]:
-    """Return every stage with costs that can be changed."""
-    if answer.pipeline is None:
+    """Return every stage with costs that can be changed; none of a machine's, which is not asked
+    again from here.
+    """
+    if answer.pipeline is None or isinstance(stored_stages(answer.pipeline), Machine):
         return ()
     stages = with_unique_names(answer).pipeline
     return tuple(

@@ -19,6 +19,7 @@ from app.ui.panel.choices import ShownUnits
 from app.verbs.optimize.show import bottleneck_name
 from contract.optimize import OptimizeOut
 from contract.pipeline import PipelineOut, StageOut
+from domain.errors import NeedsPlainStages
 
 MAX_SAVINGS = 10
 _MIN_SHARE = 1e-6  # of the latency: less than this is nothing
@@ -98,6 +99,14 @@ class UnexplainedAnswer:
             f"Known all the same: {stage} is occupied longest, so its cost per byte is what a long "
             "message mostly waits for. An answer for a shorter message, or for larger fragments, "
             "through the same stages is explained.",
+        )
+
+    @classmethod
+    def of_machine(cls, answer: OptimizeOut, refusal: NeedsPlainStages) -> UnexplainedAnswer:
+        """Describe an answer whose stages have words that no explanation knows."""
+        return cls(
+            f"Why it takes so long is not told stage by stage: {refusal.detail}.",
+            f"Known all the same: {bottleneck_name(answer)} is occupied longest.",
         )
 
 

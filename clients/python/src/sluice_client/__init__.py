@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         RangeIn,
         RangesCostIn,
         RangesStageIn,
+        WindowIn,
     )
     from sluice_client.contract.setting import (
         ConfigurationIn,
@@ -125,6 +126,7 @@ __all__ = [
     "UnexpectedAnswer",
     "Unreachable",
     "WholeIn",
+    "WindowIn",
     "WorkloadSizeIn",
     "__version__",
     "as_json",

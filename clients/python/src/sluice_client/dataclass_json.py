@@ -25,7 +25,7 @@ from typing import (
     get_type_hints,
 )
 
-from sluice_client.contract.declare import default_of
+from sluice_client.contract.declare import default_of, wire_name
 from sluice_client.errors import InvalidRequest, UnexpectedAnswer
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def as_json(value: Any) -> Any:
 def _as_json(value: Any, place: str) -> Any:
     if is_dataclass(value):
         declared = _defaults(cast(Any, type(value)))
-        pairs = ((name, getattr(value, name), default) for name, default in declared)
+        pairs = ((wire_name(name), getattr(value, name), default) for name, default in declared)
         return {
             name: _as_json(given, f"{place}/{name}")
             for name, given, default in pairs

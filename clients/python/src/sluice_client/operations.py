@@ -56,7 +56,13 @@ from sluice_client.contract.profiles import (
 )
 from sluice_client.contract.schedule import TableScheduleOut
 from sluice_client.contract.service import LimitsOut, ReadyOut
-from sluice_client.contract.simulate import DeliveredOut, PricedCutOut, SimulateIn, SimulateOut
+from sluice_client.contract.simulate import (
+    DeliveredOut,
+    MachineRunOut,
+    PricedCutOut,
+    SimulateIn,
+    SimulateOut,
+)
 from sluice_client.contract.table import ActivateIn, TableIn, TableOut, TablesOut
 from sluice_client.contract.thresholds import ThresholdsIn, ThresholdsOut
 from sluice_client.contract.transfers import TransfersOut
@@ -88,7 +94,7 @@ _LOOKED_UP: Callable[[Answer], TableScheduleOut | OptimizeOut] = _one_of(
 _PROFILE: Callable[[Answer], ProfileOut] = _one_of(AnyProfileOut)
 _REVISION: Callable[[Answer], RevisionOut] = _one_of(AnyRevisionOut)
 _SIMULATED: Callable[[Answer], SimulateOut | PricedCutOut] = _one_of(
-    DeliveredOut | SimulateOut | PricedCutOut
+    DeliveredOut | MachineRunOut | SimulateOut | PricedCutOut
 )
 
 

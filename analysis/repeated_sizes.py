@@ -25,6 +25,7 @@ from analysis.draw_costs import (
 )
 from analysis.draws import Draws
 from domain.errors import StrategyDeclined
+from domain.machine import Machine
 from domain.problem import MessageProblem
 from domain.uncertain_answer import GoodSizes, RoundRule, RoundSize
 from solvers.kernels import active
@@ -40,6 +41,7 @@ PAGE_BYTES, MEBIBYTE_BYTES = 4096, 1 << 20
 _PER_OCTAVE = 16
 _MAX_COUNT = 96  # sizes at which the message is cut into one fragment fewer, up to this many
 _MAX_JUMP = 32  # up to so many fragments one more, a tiny one, is felt: the size before is tried
+_SEVERAL = 4  # places of a machine's window: of fewer a round is short
 _MAX_INNER_JUMP = 512  # and up to so many between sizes that are good
 _SMALLEST_BYTES = 64  # of the sizes that are tried where the limits and the counts admit less
 _SCREENED_DRAWS = 16
@@ -256,6 +258,8 @@ def _inner_jumps(problem: MessageProblem, draws: Draws, sizes: Ints, are_good: F
     low, high = sizes[max(0, good[0] - 1)], sizes[min(good[-1] + 1, len(sizes) - 1)]
     fewest = max(_MAX_JUMP + 1, total // int(high))
     counts = np.arange(fewest, min(_MAX_INNER_JUMP, -(-total // int(low))) + 1)
+    if draws.machine is not None:
+        counts = counts[_are_felt(draws.machine, counts)]
     ends = _ends(draws)
     whole = max(1, min(_MAX_JUMP, _MAX_INNER_JUMP // max(1, len(ends))))  # fragments before a rest
     rests = (total - ends[ends < total, None]) // _COUNTS[:whole]
@@ -263,6 +267,17 @@ def _inner_jumps(problem: MessageProblem, draws: Draws, sizes: Ints, are_good: F
     passed = np.concatenate([passed, passed + unit])
     inner = passed[(low <= passed) & (passed <= high)]
     return np.concatenate([_before(problem, counts), inner])
+
+
+def _are_felt(machine: Machine, counts: Ints) -> Flags:
+    """Behind which counts of fragments one more may be felt: of many those that fill the places of
+    several in each round, since one more begins another round.
+    """
+    places = {one.fragments for one in machine.network.windows if one.fragments}
+    felt: Flags = counts <= _MAX_COUNT
+    for held in (one for one in places if one >= _SEVERAL):
+        felt |= counts % held == 0
+    return felt
 
 
 def _ends(draws: Draws) -> Ints:

@@ -12,7 +12,8 @@ Traps     T*(k) is neither convex nor unimodal: one count proves nothing of anot
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from math import inf
 
 import numpy as np
@@ -25,7 +26,7 @@ from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.machine.bound import bounds_us
 from solvers.machine.costs import Costs
 from solvers.machine.program import Region, solve_region, within
-from solvers.machine.regions import regions_of
+from solvers.machine.regions import BoundedRegion, parts_of, regions_of
 from solvers.machine.whole import whole_cut
 
 Floats = NDArray[np.float64]
@@ -105,14 +106,24 @@ def _whole(
 
 @dataclass(slots=True)
 class _Count:
-    """The regions of one count, and of each a bound in µs; `is_solved` where nothing is left."""
+    """The regions of one count: a heap of those to be solved, and the least bound in µs of those of
+    which nothing is left to be solved. `solved` has what programs proved.
+    """
 
-    regions: list[Region]
-    bounds_us: Floats
-    is_solved: NDArray[np.bool_]
+    left: list[BoundedRegion]
+    closed_us: float = inf
+    solved: dict[Region, float] = field(default_factory=dict)
+
+    @property
+    def least_us(self) -> float:
+        """The bound on all cuts of this count."""
+        return min(self.closed_us, self.left[0].bound_us if self.left else inf)
+
+    def is_open(self, limit_us: float) -> bool:
+        """Whether a region that was not solved could hold a cut below this latency."""
+        return bool(self.left) and self.left[0].bound_us < limit_us
 
 
-@dataclass(slots=True)
 class _Search:
     """Solves regions of counts until no other one can win. Latencies leave out the constant delay.
 
@@ -120,49 +131,39 @@ class _Search:
     solved, with their latency.
     """
 
-    problem: MachineProblem
-    start: Candidate
-    relative_gap: float
-    lower_us: Floats = field(init=False)
-    real: dict[int, tuple[float, Floats]] = field(default_factory=dict)
-    best_us: float = inf
-    _counts: dict[int, _Count] = field(default_factory=dict)
-    _costs: Costs = field(init=False)
-    _first: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.lower_us = bounds_us(self.problem) - self.problem.machine.delay_us
-        self._costs = Costs(self.problem.machine)
-        self._first = self.problem.count_range().minimum
+    def __init__(self, problem: MachineProblem, start: Candidate, relative_gap: float) -> None:
+        self.lower_us = bounds_us(problem) - problem.machine.delay_us
+        self.real: dict[int, tuple[float, Floats]] = {}
+        self.best_us = inf
+        self._problem, self._start = problem, start
+        self._sharper = 1.0 + _SHARPER * relative_gap
+        self._first = problem.count_range().minimum
+        self._counts: dict[int, _Count] = {}
+        self._costs = Costs(problem.machine)
 
     @property
     def _limit_us(self) -> float:
         """Regions with a bound above it cannot win."""
-        return self.best_us / (1.0 + _SHARPER * self.relative_gap)
+        return self.best_us / self._sharper
 
     def run(self, deadline: Deadline) -> bool:
         """Whether every region that could win was solved in time."""
         self._approach(deadline)
         while not deadline.passed:
-            is_open = self.lower_us[: MAX_FRAGMENTS - self._first + 1].copy()
+            open_us = self.lower_us[: MAX_FRAGMENTS - self._first + 1].copy()
             for k, count in self._counts.items():
-                if not (~count.is_solved & (count.bounds_us < self._limit_us)).any():
-                    is_open[k - self._first] = inf
-            index = int(np.argmin(is_open))
-            if is_open[index] >= self._limit_us:
+                if not count.is_open(self._limit_us):
+                    open_us[k - self._first] = inf
+            index = int(np.argmin(open_us))
+            if open_us[index] >= self._limit_us:
                 return True
-            k = index + self._first
-            count = self._count(k)
-            if count is None:
-                return True
-            left = np.where(count.is_solved, inf, count.bounds_us)
-            self._solve(k, int(np.argmin(left)), deadline)
+            self._solve_next(index + self._first, deadline)
         return False
 
     def _approach(self, deadline: Deadline) -> None:
         """Go from the count that is known to better ones, by steps that halve."""
-        last = min(MAX_FRAGMENTS, self.problem.count_range().maximum)
-        k = len(self.start.fragment_bytes)
+        last = min(MAX_FRAGMENTS, self._problem.count_range().maximum)
+        k = len(self._start.fragment_bytes)
         self._solve_likely(k, deadline)
         step = max(1, k // _FIRST_STEP)
         while step and not deadline.passed:
@@ -178,54 +179,61 @@ class _Search:
 
     def _solve_likely(self, k: int, deadline: Deadline) -> None:
         """Solve the region in which the best known cut is when it has k fragments."""
-        if k in self._counts or self.lower_us[k - self._first] >= self._limit_us:
-            return
-        count = self._count(k)
-        if count is None:
+        if k in self.real or self.lower_us[k - self._first] >= self._limit_us:
             return
         sizes = self._resampled(k)
-        times = self.problem.machine.node_times(sizes.tolist())
-        greatest = float(sizes.max())
-        fits = [
-            (one.most if one.most >= greatest else inf, one.lags != times.lags, at)
-            for at, one in enumerate(count.regions)
-        ]
-        self._solve(k, min(fits)[-1], deadline)
+        greatest, lags = float(sizes.max()), self._problem.machine.node_times(sizes.tolist()).lags
+        roots = [one.region for one in self._count(k).left]
+        holding = [region for region in roots if region.most >= greatest]
+        region = min(holding or roots, key=lambda one: one.most)
+        self._solve(replace(region, lags=lags, live_lags=lags), deadline)
 
     def _resampled(self, k: int) -> Floats:
         """The best known sizes as k fragments that change alike along the message."""
         known = min(self.real.values(), key=lambda one: one[0], default=None)
-        sizes = np.array(self.start.fragment_bytes, float) if known is None else known[1]
+        sizes = np.array(self._start.fragment_bytes, float) if known is None else known[1]
         positions = np.concatenate([[0.0], np.cumsum(sizes)])
         at = np.linspace(0.0, len(sizes), k + 1)
         parts = np.diff(np.interp(at, np.arange(len(sizes) + 1), positions))
-        least, most = self.problem.smallest_fragment_bytes, self.problem.largest_fragment_bytes
-        whole = Region(k, float(least), float(most), (), None)
-        return within(parts, float(self.problem.message_bytes), whole)
+        least, most = self._problem.smallest_fragment_bytes, self._problem.largest_fragment_bytes
+        return within(parts, float(self._problem.message_bytes), float(least), float(most))
 
-    def _count(self, k: int) -> _Count | None:
-        """The regions of k fragments; None where they are too many."""
+    def _count(self, k: int) -> _Count:
+        """The regions of k fragments."""
         if k not in self._counts:
-            bounded = regions_of(self.problem, k)
-            if bounded is None:
-                return None
             of_count_us = float(self.lower_us[k - self._first])
-            bounds = np.array([max(of_count_us, one.bound_us) for one in bounded])
-            regions = [one.region for one in bounded]
-            self._counts[k] = _Count(regions, bounds, np.zeros(len(bounds), dtype=bool))
-            self.lower_us[k - self._first] = bounds.min()
+            self._counts[k] = _Count(
+                [
+                    BoundedRegion(max(of_count_us, one.bound_us), one.region)
+                    for one in sorted(regions_of(self._problem, k))
+                ]
+            )
         return self._counts[k]
 
-    def _solve(self, k: int, at: int, deadline: Deadline) -> None:
-        """Solve one region, and let the count's bound rise to the least of its regions."""
-        count = self._counts[k]
-        solved = solve_region(self.problem, count.regions[at], deadline)
-        count.is_solved[at] = True
-        count.bounds_us[at] = max(float(count.bounds_us[at]), solved.bound_us)
-        self.lower_us[k - self._first] = count.bounds_us.min()
-        if solved.sizes is None:
-            return
-        latency_us = self._costs.cut_us(solved.sizes.tolist())
-        self.best_us = min(self.best_us, latency_us)
-        if latency_us < self.real.get(k, (inf,))[0]:
-            self.real[k] = latency_us, solved.sizes
+    def _solve_next(self, k: int, deadline: Deadline) -> None:
+        """Solve the region of least bound, or divide it, and let the count's bound rise."""
+        count = self._count(k)
+        bounded = heappop(count.left)
+        proven_us = max(bounded.bound_us, self._solve(bounded.region, deadline))
+        bounded = BoundedRegion(proven_us, bounded.region)
+        parts = parts_of(self._problem, bounded) if proven_us < self._limit_us else []
+        for part in parts:
+            heappush(count.left, part)
+        if not parts:
+            count.closed_us = min(count.closed_us, proven_us)
+        self.lower_us[k - self._first] = count.least_us
+
+    def _solve(self, region: Region, deadline: Deadline) -> float:
+        """The bound that the program of a region proves; keeps its sizes where they are the best of
+        their count.
+        """
+        k, solved_us = region.k, self._count(region.k).solved
+        if region not in solved_us:
+            found = solve_region(self._problem, region, deadline)
+            solved_us[region] = found.bound_us
+            if found.sizes is not None:
+                latency_us = self._costs.cut_us(found.sizes.tolist())
+                self.best_us = min(self.best_us, latency_us)
+                if latency_us < self.real.get(k, (inf,))[0]:
+                    self.real[k] = latency_us, found.sizes
+        return solved_us[region]

@@ -104,9 +104,7 @@ def _fast_stage(machine: Machine, node: int) -> Stage:
     return Stage(
         stage.name,
         tuple(
-            FitRange(
-                one.overhead_us / lanes, (one.ns_per_byte - shared) / lanes, one.up_to_bytes
-            )
+            FitRange(one.overhead_us / lanes, (one.ns_per_byte - shared) / lanes, one.up_to_bytes)
             for one in stage.ranges
         ),
     )

@@ -26,6 +26,7 @@ from solvers.contract import Deadline
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+PartialLags = tuple[int | None, ...]
 
 _EPSILON = float(np.finfo(float).eps)
 _SHORT = 1.0 - 1e-12  # of the greatest size: windows of bytes then hold as many, when it is divided
@@ -37,14 +38,16 @@ class Region:
     """The cuts of one program: k fragments from `least` to `most` bytes (real), the places of each
     of the network's windows, and the lags of the processors.
 
-    Lags None: the processors serve in any order, and the program has no edges of theirs.
+    A processor without a lag serves in any order. `live_lags` are lags of all, those given among
+    them, that do not deadlock: they give the order in which the evaluator passes the nodes.
     """
 
     k: int
     least: float
     most: float
     places: tuple[int, ...]
-    lags: Lags | None
+    lags: PartialLags
+    live_lags: Lags
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,24 @@ class Solved:
 
 def solve_region(problem: MachineProblem, region: Region, deadline: Deadline) -> Solved:
     """Solve the program of this region."""
-    edges = Edges.of(problem.machine, region)
-    found = _solved(problem, region, edges, deadline)
+    edges, paths = Edges.of(problem.machine, region), busy_paths(problem.machine, region)
+    found = _solved(problem, region, edges, paths, deadline)
     if found is None:
         return Solved(0.0, None)
-    sizes, starts, ratios = found
-    bound_us = flow_bound_us(problem, region, edges, starts, ratios)
-    return Solved(bound_us, within(sizes, problem.message_bytes, region))
+    sizes, dual = found
+    bound_us = flow_bound_us(problem, region, edges, paths, dual)
+    return Solved(bound_us, within(sizes, problem.message_bytes, region.least, region.most))
+
+
+@dataclass(frozen=True, slots=True)
+class Dual:
+    """Values >= 0, nearly a flow: what starts at each node (k n,), passes each edge, and takes each
+    of the processors' paths.
+    """
+
+    starts: Floats
+    edges: Floats
+    paths: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +108,13 @@ class Edges:
         for one, b in zip(network.windows, region.places, strict=True):
             if b < k:
                 parts.append((i[: k - b] * n + one.last, i[b:] * n + one.first, one.return_us))
-        for (j, l), lag in zip(network.processors, region.lags or (), strict=False):
+        for (early, late), lag in zip(network.processors, region.lags, strict=True):
+            if lag is None:
+                continue
             ahead = np.minimum(i + lag, k - 1)
-            parts.append((ahead * n + j, i * n + l, 0.0))
+            parts.append((ahead * n + early, i * n + late, 0.0))
             if lag + 1 < k:
-                parts.append((i[: k - 1 - lag] * n + l, i[lag + 1 :] * n + j, 0.0))
+                parts.append((i[: k - 1 - lag] * n + late, i[lag + 1 :] * n + early, 0.0))
         last = i[max(0, k - machine.rules[-1].lanes) :]  # of each lane the last fragment
         if network.is_shared[-1]:
             last = i[-1:]
@@ -112,13 +128,45 @@ class Edges:
         return cls(tail[by_rank], head[by_rank], us[by_rank], order, g, G)
 
 
+@dataclass(frozen=True, slots=True)
+class BusyPath:
+    """The path through all that a processor does, of which every order has one: to its earlier
+    stage with the first fragment, then both stages of all fragments, then on with the last.
+
+    It takes `us` and `weights` (k,) µs per byte of each fragment.
+    """
+
+    us: float
+    weights: Floats
+
+    @classmethod
+    def of(cls, machine: Machine, region: Region, early: int, late: int) -> BusyPath:
+        """Return that of the processor of these two nodes."""
+        g, G = node_lines(machine, region.least, region.most)
+        delay, k = machine.network.delay_us, region.k
+        weights = np.full(k, G[early] + G[late])
+        weights[0] += G[:early].sum()
+        weights[-1] += G[late + 1 :].sum()
+        around_us = g[:early].sum() + g[late + 1 :].sum()
+        around_us += sum(delay[:early]) + sum(delay[late:])
+        return cls(float(around_us + k * (g[early] + g[late])), weights)
+
+
+def busy_paths(machine: Machine, region: Region) -> list[BusyPath]:
+    """Return those of the processors that serve in any order."""
+    pairs = zip(machine.network.processors, region.lags, strict=True)
+    return [BusyPath.of(machine, region, *pair) for pair, lag in pairs if lag is None]
+
+
 def node_lines(machine: Machine, least: float, most: float) -> tuple[Floats, Floats]:
     """Return each node's overhead, µs, and cost, µs per byte, (n,), for stages of one line over
     these sizes.
     """
     network = machine.network
     g, G = np.zeros(len(network)), np.zeros(len(network))
-    for node, (stage, is_shared) in enumerate(zip(network.stage_of, network.is_shared, strict=True)):
+    for node, (stage, is_shared) in enumerate(
+        zip(network.stage_of, network.is_shared, strict=True)
+    ):
         line = machine.stages[stage].line_over(least, most)
         assert line is not None, "one line covers these sizes"
         shared = machine.rules[stage].shared_ns_per_byte
@@ -131,8 +179,7 @@ def node_lines(machine: Machine, least: float, most: float) -> tuple[Floats, Flo
 def _ranks(machine: Machine, region: Region) -> tuple[Ints, Ints]:
     """When the evaluator passes each node, and the nodes in that order."""
     n, k = len(machine.network), region.k
-    lags = region.lags or (0,) * len(machine.network.processors)
-    offsets = machine.offsets(region.places, lags)
+    offsets = machine.offsets(region.places, region.live_lags)
     assert offsets is not None, "these lags do not deadlock"
     at = (np.arange(k, dtype=np.int64)[:, None] + np.array(offsets)) * n + np.arange(n)
     order = np.argsort(at.ravel(), kind="stable")
@@ -142,42 +189,44 @@ def _ranks(machine: Machine, region: Region) -> tuple[Ints, Ints]:
 
 
 def _solved(
-    problem: MachineProblem, region: Region, edges: Edges, deadline: Deadline
-) -> tuple[Floats, Floats, Floats] | None:
-    """The library's sizes in bytes, and of its dual what starts at each node, and each edge's flow.
+    problem: MachineProblem,
+    region: Region,
+    edges: Edges,
+    paths: list[BusyPath],
+    deadline: Deadline,
+) -> tuple[Floats, Dual] | None:
+    """The library's sizes in bytes, and its dual; None where it did not end in time.
 
-    Columns x_i, s_ij, T; sizes are scaled by the message and times by what equal sizes could take.
+    Columns x_i, s_ij, T; sizes are scaled by the message, and times by about what it takes.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
     k, n, total = region.k, len(problem.machine.network), float(problem.message_bytes)
-    scale_us = float((edges.g_us + edges.G_us * total / k).sum() + k * edges.g_us.max())
-    scale_us = scale_us + float((edges.G_us * total).max() + edges.us.max()) or 1.0
-    node = edges.tail % n
-    count, rows = len(edges.tail), np.arange(len(edges.tail))
-    matrix = csr_array(
-        (
-            np.concatenate([-np.ones(count), np.ones(count), edges.G_us[node] * total / scale_us]),
-            (
-                np.concatenate([rows, rows, rows]),
-                np.concatenate([k + edges.head, k + edges.tail, edges.tail // n]),
-            ),
-        ),
-        shape=(count, k + k * n + 1),
-    )
-    objective = np.zeros(k + k * n + 1)
+    scale_us = _scale_us(edges, k, total)
+    node, count = edges.tail % n, len(edges.tail)
+    rows, of_path = np.arange(count), np.arange(count, count + len(paths))
+    columns = k + k * n + 1
+    entries = [
+        (rows, k + edges.head, -np.ones(count)),
+        (rows, k + edges.tail, np.ones(count)),
+        (rows, edges.tail // n, edges.G_us[node] * total / scale_us),
+        (of_path, np.full(len(paths), columns - 1), -np.ones(len(paths))),
+    ]
+    for row, path in zip(of_path.tolist(), paths, strict=True):
+        entries.append((np.full(k, row), np.arange(k), path.weights * total / scale_us))
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+    fixed_us = [edges.us + edges.g_us[node], [path.us for path in paths]]
+    objective = np.zeros(columns)
     objective[-1] = 1.0
-    sums = csr_array((np.ones(k), (np.zeros(k, dtype=np.int64), np.arange(k))), (1, len(objective)))
-    bounds = np.zeros((len(objective), 2))
+    bounds = np.zeros((columns, 2))
     bounds[:, 1] = np.inf
-    bounds[:k] = region.least / total, region.most * _SHORT / total
-    bounds[:k, 1] = np.maximum(bounds[:k, 1], 1.0 / k)
+    bounds[:k] = region.least / total, max(region.most * _SHORT / total, 1.0 / k)
     result = linprog(
         objective,
-        A_ub=matrix,
-        b_ub=-(edges.us + edges.g_us[node]) / scale_us,
-        A_eq=sums,
+        A_ub=csr_array((value, (row, column)), shape=(count + len(paths), columns)),
+        b_ub=-np.concatenate(fixed_us) / scale_us,
+        A_eq=csr_array((np.ones(k), (np.zeros(k, dtype=np.int64), np.arange(k))), (1, columns)),
         b_eq=[1.0],
         bounds=bounds,
         method="highs-ipm",
@@ -185,41 +234,53 @@ def _solved(
     )
     if result.x is None or result.status != 0:
         return None
+    passed = np.maximum(0.0, -result.ineqlin.marginals)
     starts = np.maximum(0.0, result.lower.marginals[k : k + k * n])
-    return result.x[:k] * total, starts, np.maximum(0.0, -result.ineqlin.marginals)
+    return result.x[:k] * total, Dual(starts, passed[:count], passed[count:])
 
 
-def within(sizes: Floats, total: float, region: Region) -> Floats:
-    """Return these sizes moved into the region's limits, with the right sum, (k,)."""
-    most = max(region.most * _SHORT, total / region.k)
-    found = np.clip(sizes, region.least, most)
+def _scale_us(edges: Edges, k: int, total: float) -> float:
+    """About what equal sizes take: one fragment all nodes, and all of them the slowest one."""
+    g, G = edges.g_us, edges.G_us
+    through_us = float((g + G * (total / k)).sum() + edges.us.max())
+    slowest_us = float((k * g + G * total).max())
+    return through_us + slowest_us if through_us + slowest_us > 0.0 else 1.0
+
+
+def within(sizes: Floats, total: float, least: float, most: float) -> Floats:
+    """Return these sizes moved into the limits (all bytes), with the right sum, (k,)."""
+    most = max(most * _SHORT, total / len(sizes))
+    found = np.clip(sizes, least, most)
     short = total - float(found.sum())
-    room = most - found if short > 0.0 else found - region.least
+    room = most - found if short > 0.0 else found - least
     if room.sum() > 0.0:
         found += room * min(1.0, abs(short) / float(room.sum())) * np.sign(short)
     return found
 
 
 def flow_bound_us(
-    problem: MachineProblem, region: Region, edges: Edges, starts: Floats, ratios: Floats
+    problem: MachineProblem, region: Region, edges: Edges, paths: list[BusyPath], dual: Dual
 ) -> float:
     """Return a bound in µs on every cut of the region, without the constant delay, from any values
-    >= 0 of nodes (k n,) and edges: an approximate dual's.
+    >= 0: an approximate dual's.
 
     One unit is sent from the starts, and leaves each node by the ratios of its edges, so that the
     flow is one, whatever the values are. A node whose edges have none goes on by the first of them.
     """
-    nodes = region.k * len(problem.machine.network)
+    k, nodes = region.k, region.k * len(problem.machine.network)
     inflow = np.zeros(nodes + 1)
-    total = float(starts.sum())
+    total = float(dual.starts.sum() + dual.paths.sum())
     if total > 0.0:
-        inflow[:nodes] = starts / total
+        inflow[:nodes] = dual.starts / total
     else:
         inflow[edges.order[0]] = 1.0
-    through, flow = _sent(edges, inflow, ratios)
-    through = through[:nodes].reshape(region.k, -1)
-    fixed_us = float((through @ edges.g_us).sum() + flow @ edges.us)
-    least_us = knapsack_us(through @ edges.G_us, problem.message_bytes, region.least, region.most)
+    through, flow = _sent(edges, inflow, dual.edges)
+    through = through[:nodes].reshape(k, -1)
+    fixed_us, weights = float((through @ edges.g_us).sum() + flow @ edges.us), through @ edges.G_us
+    for path, value in zip(paths, dual.paths.tolist(), strict=True):
+        share = value / total if total > 0.0 else 0.0
+        fixed_us, weights = fixed_us + share * path.us, weights + share * path.weights
+    least_us = knapsack_us(weights, problem.message_bytes, region.least, region.most)
     return (fixed_us + least_us) * (1.0 - 8.0 * _EPSILON * (nodes + 100))
 
 

@@ -3,8 +3,9 @@
 Source    docs/theory.md, "Machines".
 Notation  k fragments; X: the greatest of them; W: bytes of a window; b = floor(W/X): its places; L:
           lag of a processor.
-Cost      O(windows) for each region: as many as X leaves numbers of places, times the lags.
-Exact     together the regions hold every cut of k fragments at every lag that does not deadlock.
+Cost      O(windows) for each region: as many as X leaves numbers of places, then lag by lag.
+Exact     together the regions hold every cut of k fragments, and the parts of a region every lag
+          that does not deadlock.
 Traps     a program knows b, and not that X decides it: its sizes are at most the greatest X with
           this b. Of a window over lanes more places are no relaxation, so that no b stands for
           another one.
@@ -17,43 +18,59 @@ regions of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.machine import Lags, Machine, places_of
+from domain.machine import Machine, places_of
 from domain.problem import MachineProblem
-from solvers.machine.program import Region, node_lines
+from solvers.machine.program import PartialLags, Region, node_lines
 
 Floats = NDArray[np.float64]
 
-MAX_REGIONS = 4_000  # of one count: beyond that its bound is what is left
 _SAFETY = 1.0 - 1e-12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class BoundedRegion:
-    """A region and a bound in µs on its cuts, without the constant delay."""
+    """A region and a bound in µs on its cuts, without the constant delay; in order by this."""
 
-    region: Region
     bound_us: float
+    region: Region = field(compare=False)
 
 
-def regions_of(problem: MachineProblem, k: int) -> list[BoundedRegion] | None:
-    """Return all regions of this count, for stages of one line; None where they are too many."""
+def regions_of(problem: MachineProblem, k: int) -> list[BoundedRegion]:
+    """Return the regions of this count, for stages of one line, processors in any order."""
     found = list[BoundedRegion]()
+    least, processors = problem.smallest_fragment_bytes, problem.machine.network.processors
+    any_order, in_turn = (None,) * len(processors), (0,) * len(processors)
     for least_greatest, most in _greatest_sizes(problem, k):
         places = _places(problem.machine, most)
-        for lags in _lags(problem.machine, places, k):
-            region = Region(
-                k, float(problem.smallest_fragment_bytes), float(most), tuple(places), lags
-            )
-            found.append(BoundedRegion(region, _bound_us(problem, region, float(least_greatest))))
-            if len(found) > MAX_REGIONS:
-                return None
+        region = Region(k, float(least), float(most), places, any_order, in_turn)
+        found.append(BoundedRegion(_bound_us(problem, region, float(least_greatest)), region))
     return found
+
+
+def parts_of(problem: MachineProblem, bounded: BoundedRegion) -> list[BoundedRegion]:
+    """Return the regions of each lag of the first processor that serves in any order; none where
+    each has a lag.
+
+    Lags from k - 1 on are one order for k fragments: the earlier stage handles all of them first.
+    """
+    region, found = bounded.region, dict[PartialLags, BoundedRegion]()
+    at = sum(lag is not None for lag in region.lags)
+    if at == len(region.lags):
+        return []
+    for lags, _ in problem.machine.lag_choices(region.places):
+        chosen = *lags[: at + 1], *region.lags[at + 1 :]
+        if lags[:at] != region.lags[:at] or lags[at] > max(0, region.k - 1) or chosen in found:
+            continue
+        part = replace(region, lags=chosen, live_lags=lags)
+        bound_us = max(bounded.bound_us, _bound_us(problem, part, 0.0))
+        found[chosen] = BoundedRegion(bound_us, part)
+    return list(found.values())
 
 
 def _greatest_sizes(problem: MachineProblem, k: int) -> Iterator[tuple[Fraction, Fraction]]:
@@ -73,22 +90,14 @@ def _greatest_sizes(problem: MachineProblem, k: int) -> Iterator[tuple[Fraction,
     yield from zip([*ends[1:], low], ends, strict=True)
 
 
-def _places(machine: Machine, most: Fraction) -> list[int]:
+def _places(machine: Machine, most: Fraction) -> tuple[int, ...]:
     """The places of each of the network's windows, in exact arithmetic."""
-    return [
+    return tuple(
         places_of(one.fragments, one.bytes, 1.0)
         if one.bytes is None
         else min(int(one.bytes / most), one.fragments or one.bytes)
         for one in machine.network.windows
-    ]
-
-
-def _lags(machine: Machine, places: list[int], k: int) -> list[Lags]:
-    """Lags that do not deadlock, without those that are one order for k fragments: from k - 1 on
-    the earlier stage handles all of them first.
-    """
-    most = max(0, k - 1)
-    return [lags for lags, _ in machine.lag_choices(places) if max(lags, default=0) <= most]
+    )
 
 
 def _bound_us(problem: MachineProblem, region: Region, least_greatest: float) -> float:
@@ -102,10 +111,12 @@ def _bound_us(problem: MachineProblem, region: Region, least_greatest: float) ->
         (one.first, one.last, min(places, k), one.return_us)
         for one, places in zip(network.windows, region.places, strict=True)
     ]
-    for (j, l), lag in zip(network.processors, region.lags or (), strict=True):
-        paths.append((j, l, min(lag + 1, k), 0.0))
-        around_us = fewest[:j].sum() + fewest[l + 1 :].sum() + sum(delay[:j]) + sum(delay[l:])
-        best = max(best, float(around_us + sums[j] + sums[l]))
+    for (early, late), lag in zip(network.processors, region.lags, strict=True):
+        if lag is not None:
+            paths.append((early, late, min(lag + 1, k), 0.0))
+        around_us = fewest[:early].sum() + fewest[late + 1 :].sum()
+        around_us += sum(delay[:early]) + sum(delay[late:])
+        best = max(best, float(around_us + sums[early] + sums[late]))
     for a, z, held, return_us in paths:
         inside_us = sums[a : z + 1].sum() + k * sum(delay[a:z]) + (k - held) * return_us
         around_us = fewest[:a].sum() + fewest[z + 1 :].sum() + sum(delay[:a]) + sum(delay[z:])

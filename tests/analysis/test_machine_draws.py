@@ -25,6 +25,7 @@ from domain.uncertainty import (
     stated_model,
 )
 from solvers.kernels import active
+from solvers.machine.costs import Costs
 from tests.support.uncertain import model_of
 from tests.support.uncertain_machines import line, machines, s3_connections, uncertain_machines
 
@@ -59,6 +60,22 @@ def test_cuts_cost_what_the_machine_of_each_draw_says(
             expected = [one.latency_us(repeated(message, size)) for size in found]
             assert priced[:, at] == pytest.approx(expected, rel=1e-11, abs=1e-9)
             assert taken_us[at] == pytest.approx(one.latency_us(cut), rel=1e-11, abs=1e-9)
+
+
+@pytest.mark.skipif(active.NATIVE is None, reason="there is nothing to compare without a build")
+@given(uncertain_machines(), seeds, st.integers(1, 9000), st.integers(30, 3000), st.integers(0, 99))
+def test_rounds_that_repeat_are_not_gone_through(
+    model: UncertainMachine, seed: int, size: int, full: int, rest: int
+) -> None:
+    """Of many equal fragments the latencies are still those of every one of them."""
+    draws, total = draw(model, 9, seed), full * size + rest * size // 100
+    asked = np.array([size])
+    priced = repeated_us(draws, total, asked)[0]
+    for at in range(draws.count):
+        one = model_of(draws, at)
+        assert isinstance(one, Machine)
+        every = Costs(one).repeated_us(total // asked, asked, total % asked)[0] + one.delay_us
+        assert priced[at] == pytest.approx(every, rel=1e-10, abs=1e-9)
 
 
 @given(machines(), st.integers(1, 8000), sizes)

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "portable.h"
 
@@ -12,12 +13,17 @@
              that could bind; of equal fragments without processors the formula, whatever k.
              Memory for the ends that are still waited for: as many rows of a node as the widest
              window that ends there has places.
-   Exact     the operations of the evaluator in Python: the same bits; the formula to rounding.
+             Equal fragments in draws go on by whole rounds once every end has repeated.
+   Exact     the operations of the evaluator in Python: the same bits; the formula and the rounds
+             to rounding.
    Traps     a draw whose shared part is 0 has no node of it: what is left there of the node must
              not keep fragments in order. Lags from k - 1 on are all the same. */
 
 enum { NODES = SLUICE_MACHINE_MAX_NODES, WINDOWS = SLUICE_MACHINE_MAX_WINDOWS };
 enum { PROCESSORS = SLUICE_MACHINE_MAX_PROCESSORS, LANES = 8 };
+enum { MOST_PERIOD = 256, PERIODS = 8 }; /* rounds are looked for in cuts of so many and more */
+
+static const double SAME_PACE = 1e-9, SAME_ROUND = 1e-13; /* relative */
 
 static const int64_t MOST_NUMBERS = INT64_C(1) << 40; /* more are memory that nobody has */
 
@@ -41,7 +47,13 @@ typedef struct {
     int64_t offset[NODES], most; /* and the greatest of them */
     int64_t mask[NODES], row[NODES], rows; /* rings of ends: length - 1, where they begin, all */
     int64_t lags[PROCESSORS];
+    int64_t period; /* fragments of a round, 0 where rounds are not looked for */
 } passage;
+
+/* When rounds are looked at: the step whose ends are kept, and the next one, -1 for none. */
+typedef struct {
+    int64_t step, next;
+} rounds;
 
 typedef struct {
     const sluice_machine *m;
@@ -50,9 +62,10 @@ typedef struct {
     double back[WINDOWS * LANES]; /* when a place comes back, us */
     double t[NODES * LANES];      /* of the size at hand of each node */
     double size[NODES];
-    double *ends;
-    int64_t room; /* of `ends`, numbers */
+    double *ends, *before; /* now, and a round ago */
+    int64_t room, before_room; /* of them, numbers */
     passage p;
+    rounds r;
 } evaluation;
 
 static double size_at(const fragments *x, int64_t i)
@@ -86,6 +99,7 @@ static evaluation *opened(const sluice_machine *m, const sluice_draws *costs)
 static int closed(evaluation *e, int status)
 {
     free(e->ends);
+    free(e->before);
     free(e);
     return status;
 }
@@ -152,6 +166,17 @@ static int find_offsets(const sluice_machine *m, const int64_t *places, const in
     return 0;
 }
 
+/* Room for so many numbers, whose values are lost where there was less; -1 without memory. */
+static int reserve(double **numbers, int64_t *room, int64_t wanted)
+{
+    if (wanted <= *room)
+        return 0;
+    free(*numbers);
+    *numbers = malloc((size_t)wanted * sizeof **numbers);
+    *room = *numbers ? wanted : 0;
+    return *numbers ? 0 : -1;
+}
+
 /* What binds, and rings of ends that hold what is still waited for; -1 without memory. */
 static int lay_out(evaluation *e, int64_t count, int64_t lanes)
 {
@@ -177,7 +202,7 @@ static int lay_out(evaluation *e, int64_t count, int64_t lanes)
     p->first[m->nodes] = waits;
     for (int64_t v = 0; v < m->nodes; v++) {
         int64_t length = 1;
-        while (length < depth[v])
+        while (length < depth[v] || length < p->period)
             length *= 2;
         p->mask[v] = length - 1;
         p->row[v] = p->rows;
@@ -185,13 +210,9 @@ static int lay_out(evaluation *e, int64_t count, int64_t lanes)
         if (p->rows > MOST_NUMBERS / lanes)
             return -1;
     }
-    if (p->rows * lanes <= e->room)
-        return 0;
-    free(e->ends);
-    e->room = p->rows * lanes;
-    e->ends = malloc((size_t)e->room * sizeof *e->ends);
-    e->room = e->ends ? e->room : 0;
-    return e->ends ? 0 : -1;
+    if (reserve(&e->ends, &e->room, p->rows * lanes))
+        return -1;
+    return p->period ? reserve(&e->before, &e->before_room, p->rows * lanes) : 0;
 }
 
 /* The next lags that do not deadlock and have no equals before them, with their offsets; 0 where
@@ -320,6 +341,167 @@ INLINE void pass_cell(evaluation *e, int64_t at, int lanes, const fragments *x, 
         end[l] = start[l] + t[l];
 }
 
+/* ---- rounds of equal fragments -------------------------------------------------------------------
+
+   Where each end of the last `period` rows, and of all that are waited for, is later than the one
+   a period before by what is the same for all fragments of its node, and by no more than in the
+   nodes that wait for it, so are all ends to come: a start is a greatest of ends, and the one that
+   is greatest moves as its node does. */
+
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t divisor = a, rest = b;
+    while (rest) {
+        const int64_t left = divisor % rest;
+        divisor = rest;
+        rest = left;
+    }
+    return a / divisor > MOST_PERIOD / b ? MOST_PERIOD + 1 : a / divisor * b;
+}
+
+/* The fragments after which the nodes of one draw, which is open, come round: the least common
+   multiple of the places of windows, and turns of processors, that set the pace of their nodes. */
+static int64_t period_of_draw(evaluation *e, int64_t count)
+{
+    const sluice_machine *m = e->m;
+    const passage *p = &e->p;
+    double sum[NODES + 1] = {0.0}, pace[WINDOWS + 2 * PROCESSORS], most[NODES] = {0.0};
+    int64_t first[WINDOWS + 2 * PROCESSORS], last[WINDOWS + 2 * PROCESSORS];
+    int64_t b[WINDOWS + 2 * PROCESSORS], bonds = 0, period = 1;
+    for (int64_t v = 0; v < m->nodes; v++) /* up to the start of the next node */
+        sum[v + 1] = sum[v] + e->t[v] + m->delay_us[v];
+    for (int64_t w = 0; w < m->windows; w++)
+        if (p->places[w] < count && e->back[w] >= 0.0) {
+            first[bonds] = m->bounds[4 * w];
+            last[bonds] = m->bounds[4 * w + 1];
+            b[bonds] = p->places[w];
+            pace[bonds++] = e->back[w];
+        }
+    for (int64_t c = 0; c < m->processors; c++) {
+        first[bonds] = first[bonds + 1] = m->pairs[2 * c];
+        last[bonds] = last[bonds + 1] = m->pairs[2 * c + 1];
+        b[bonds] = p->lags[c] + 1;
+        pace[bonds++] = 0.0;
+        b[bonds] = 1;
+        pace[bonds] = e->t[m->pairs[2 * c]] + e->t[m->pairs[2 * c + 1]];
+        pace[bonds] -= sum[last[bonds] + 1] - m->delay_us[last[bonds]] - sum[first[bonds]];
+        bonds++;
+    }
+    for (int64_t w = 0; w < bonds; w++) {
+        pace[w] += sum[last[w] + 1] - m->delay_us[last[w]] - sum[first[w]];
+        pace[w] /= (double)b[w];
+        most[first[w]] = pace[w] > most[first[w]] ? pace[w] : most[first[w]];
+    }
+    for (int64_t v = 1; v < m->nodes; v++)
+        most[v] = most[v - 1] > most[v] ? most[v - 1] : most[v];
+    for (int64_t w = 0; w < bonds && period <= MOST_PERIOD; w++)
+        if (pace[w] >= most[last[w]] * (1.0 - SAME_PACE))
+            period = common_multiple(period, b[w]);
+    return period;
+}
+
+/* The same for one draw of each block, since of another pace a block is only not gone through by
+   rounds; 0 where the cut is no run of equal fragments that is long enough. */
+static int64_t find_period(evaluation *e, const fragments *x)
+{
+    int64_t period = 1;
+    if (x->sizes || x->full < PERIODS)
+        return 0;
+    for (int64_t at = 0; at < e->costs->draws; at += LANES) {
+        open_block(e, at, 1);
+        for (int64_t v = 0; v < e->m->nodes; v++)
+            find_times(e, at, 1, v, x->size);
+        period = common_multiple(period, period_of_draw(e, x->count));
+        if (period > MOST_PERIOD || PERIODS * period > x->full)
+            return 0;
+    }
+    return period;
+}
+
+/* By what ends are later than a round ago, (nodes, lanes); whether that is how all go on. */
+static int has_come_round(const evaluation *e, int lanes, int64_t step, double *later)
+{
+    const sluice_machine *m = e->m;
+    const passage *p = &e->p;
+    for (int64_t v = 0; v < m->nodes; v++) {
+        const int64_t newest = step - p->offset[v], mask = p->mask[v];
+        for (int l = 0; l < lanes; l++) {
+            const double now = e->ends[(p->row[v] + (newest & mask)) * lanes + l];
+            later[v * lanes + l] =
+                now - e->before[(p->row[v] + ((newest - p->period) & mask)) * lanes + l];
+        }
+        for (int64_t i = newest; i >= newest - mask; i--)
+            for (int l = 0; l < lanes; l++) {
+                const double now = e->ends[(p->row[v] + (i & mask)) * lanes + l];
+                const double ago =
+                    e->before[(p->row[v] + ((i - p->period) & mask)) * lanes + l];
+                if (!(fabs(now - ago - later[v * lanes + l]) <= SAME_ROUND * now))
+                    return 0;
+            }
+    }
+    for (int64_t v = 0; v < m->nodes; v++)
+        for (int l = 0; l < lanes; l++) {
+            const double own = later[v * lanes + l];
+            const int64_t newest = step - p->offset[v];
+            const double close =
+                SAME_ROUND * e->ends[(p->row[v] + (newest & p->mask[v])) * lanes + l];
+            if (v && later[(v - 1) * lanes + l] > own + close)
+                return 0;
+            for (int64_t at = p->first[v]; at < p->first[v + 1]; at++) {
+                const wait *one = p->waits + at;
+                if (e->back[one->window * lanes + l] >= 0.0 &&
+                    later[one->from * lanes + l] > own + close)
+                    return 0;
+            }
+            for (int64_t c = 0; c < m->processors; c++) {
+                const int64_t first = m->pairs[2 * c], second = m->pairs[2 * c + 1];
+                if (v == first && later[second * lanes + l] > own + close)
+                    return 0;
+            }
+        }
+    return 1;
+}
+
+/* The first step from which on all that fragments may wait for is there. */
+static int64_t first_round(const evaluation *e)
+{
+    int64_t longest = 0;
+    for (int64_t v = 0; v < e->m->nodes; v++)
+        longest = e->p.mask[v] > longest ? e->p.mask[v] : longest;
+    return 2 * e->p.most + longest + e->m->max_lag + 2;
+}
+
+/* The step to go on from: this one, or, where its round is as the one before, one so many rounds
+   later that all fragments so far are equal ones. */
+static int64_t come_round(evaluation *e, int lanes, const fragments *x, int64_t step,
+                          double *latest)
+{
+    const int64_t end = e->m->nodes - 1, period = e->p.period;
+    const int64_t many = (x->full - 1 - step) / period;
+    double later[NODES * LANES];
+    const int is_kept = e->r.step >= 0 && e->r.step == step - period;
+    if (many < 1 || (is_kept && !has_come_round(e, lanes, step, later))) {
+        e->r.next = many < 1 ? -1 : step + 1 + step / 4; /* the later, the more rarely */
+        return step;
+    }
+    memcpy(e->before, e->ends, (size_t)(e->p.rows * lanes) * sizeof *e->ends);
+    e->r = (rounds){step, is_kept ? -1 : step + period};
+    if (!is_kept)
+        return step;
+    for (int64_t v = 0; v <= end; v++) {
+        const int64_t newest = step - e->p.offset[v], mask = e->p.mask[v];
+        for (int64_t i = newest; i >= newest - mask; i--)
+            for (int l = 0; l < lanes; l++) {
+                const double moved = e->before[(e->p.row[v] + (i & mask)) * lanes + l] +
+                                     (double)many * later[v * lanes + l];
+                e->ends[(e->p.row[v] + ((i + many * period) & mask)) * lanes + l] = moved;
+                if (v == end && moved > latest[l])
+                    latest[l] = moved;
+            }
+    }
+    return step + many * period;
+}
+
 /* The latencies of `lanes` draws from `at` on, where they are less than those known. */
 INLINE void pass(evaluation *e, int64_t at, int lanes, const fragments *x, double *known)
 {
@@ -327,7 +509,8 @@ INLINE void pass(evaluation *e, int64_t at, int lanes, const fragments *x, doubl
     double latest[LANES] = {0.0}, start[LANES];
     for (int64_t v = 0; v < nodes; v++)
         e->size[v] = -1.0;
-    for (int64_t step = 0; step < x->count + e->p.most; step++)
+    e->r = (rounds){-1, e->p.period ? first_round(e) : -1};
+    for (int64_t step = 0; step < x->count + e->p.most; step++) {
         for (int64_t v = 0; v < nodes; v++) {
             const int64_t i = step - e->p.offset[v];
             if (i < 0 || i >= x->count)
@@ -341,6 +524,9 @@ INLINE void pass(evaluation *e, int64_t at, int lanes, const fragments *x, doubl
                 latest[l] = end > latest[l] ? end : latest[l];
             }
         }
+        if (step == e->r.next)
+            step = come_round(e, lanes, x, step, latest);
+    }
     for (int l = 0; l < lanes; l++) {
         const double latency = latest[l] + e->m->delay_us[nodes - 1] + e->costs->delay_us;
         known[l] = latency < known[l] ? latency : known[l];
@@ -360,6 +546,38 @@ CLONES static void pass_draws(evaluation *e, const fragments *x, double *known)
     }
 }
 
+/* Whether in all draws no other lags take less than what is known: before a processor's first
+   stage passes a fragment, then it does all its work, and behind it passes the last one. */
+static int are_least(evaluation *e, const fragments *x, const double *known)
+{
+    const sluice_machine *m = e->m;
+    const int64_t last = x->count > x->full;
+    for (int64_t at = 0; at < e->costs->draws; at++) {
+        double full[NODES], bound = 0.0;
+        open_block(e, at, 1);
+        for (int64_t v = 0; v < m->nodes; v++) {
+            find_times(e, at, 1, v, x->size);
+            full[v] = e->t[v];
+            if (last)
+                find_times(e, at, 1, v, x->rest);
+        }
+        for (int64_t c = 0; c < m->processors; c++) {
+            const int64_t j = m->pairs[2 * c], l = m->pairs[2 * c + 1];
+            double least = (double)x->full * (full[j] + full[l]) + e->costs->delay_us;
+            if (last)
+                least += e->t[j] + e->t[l];
+            for (int64_t v = 0; v < m->nodes; v++) {
+                least += v < j ? full[v] : v > l ? e->t[v] : 0.0;
+                least += v < j || v >= l ? m->delay_us[v] : 0.0;
+            }
+            bound = least > bound ? least : bound;
+        }
+        if (known[at] > bound * (1.0 + SAME_ROUND))
+            return 0;
+    }
+    return 1;
+}
+
 /* The latencies of a cut at its best lags: in the first draw, which is open, or in all of them. */
 static int price(evaluation *e, const fragments *x, int in_draws, double *latency_us)
 {
@@ -368,13 +586,18 @@ static int price(evaluation *e, const fragments *x, int in_draws, double *latenc
     if (!find_places(e->m, greatest(x), e->p.places))
         return 0;
     e->p.lags[0] = -1;
+    e->p.period = 0;
     while (next_lags(e, x->count)) {
+        if (in_draws)
+            e->p.period = find_period(e, x);
         if (lay_out(e, x->count, in_draws ? LANES : 1))
             return -1;
         if (in_draws)
             pass_draws(e, x, latency_us);
         else
             pass(e, 0, 1, x, latency_us);
+        if (in_draws && !x->sizes && e->m->processors && are_least(e, x, latency_us))
+            break;
     }
     return 0;
 }
@@ -492,13 +715,8 @@ static int waited(evaluation *e, int64_t left, double *out)
         length *= 2;
     if (length > MOST_NUMBERS)
         return -1;
-    if (length > e->room) {
-        free(e->ends);
-        e->ends = malloc((size_t)length * sizeof *e->ends);
-        e->room = e->ends ? length : 0;
-        if (!e->ends)
-            return -1;
-    }
+    if (reserve(&e->ends, &e->room, length))
+        return -1;
     double *sums = e->ends;
     sums[0] = 0.0;
     for (int64_t q = 1; q <= reach; q++) {

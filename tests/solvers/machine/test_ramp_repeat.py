@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from domain.errors import Infeasible, StrategyDeclined
 from domain.problem import FragmentLimits, MachineProblem
-from domain.solution import Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.machine import ramp_repeat
 from solvers.machine.exact import exact_cut
 from solvers.machine.fixed import fixed_cut
 from solvers.machine.ramp_repeat import Shape, ramp_repeat_cut, sizes_of
-from solvers.machine.solve import solve_machine
 from tests.solvers.random_machines import data_mover, machine_of, small_machine
 from tests.support.counts import count
 
@@ -78,10 +76,6 @@ def test_real_sizes_are_within_the_limits_and_sum_to_the_message(
 @pytest.mark.parametrize("limits", LIMITS)
 def test_limits_hold_in_whole_bytes(limits: FragmentLimits) -> None:
     problem = MachineProblem(COPIES, 1_000_003 if limits.max_fragments is None else 90_001, limits)
-    if limits.max_fragment_bytes is None and limits.max_fragments is None:
-        assert Strategy.RAMP_REPEAT in {
-            solve_machine(problem, Strategy.RAMP_REPEAT, SolveOptions()).strategy
-        }
     found = ramp_repeat_cut(problem, LATER)
     assert problem.admits(found.fragment_bytes)
     assert found.real_sizes is not None
@@ -89,13 +83,14 @@ def test_limits_hold_in_whole_bytes(limits: FragmentLimits) -> None:
     assert not found.cut_off
 
 
-def test_the_middle_is_repeated() -> None:
-    """All but the fragments of both ramps have one size, or differ by a unit."""
-    found = ramp_repeat_cut(MachineProblem(COPIES, 2**20), LATER)
-    sizes, times = np.unique(found.fragment_bytes, return_counts=True)
-    near = np.abs(sizes - sizes[int(np.argmax(times))]) <= 1
-    assert times[near].sum() >= len(found.fragment_bytes) / 2
-    assert len(sizes) < len(found.fragment_bytes)
+def test_sizes_rise_to_the_repeated_one_and_fall_behind_it() -> None:
+    found = ramp_repeat_cut(MachineProblem(COPIES, 2**20), LATER).fragment_bytes
+    repeated = [at for at, size in enumerate(found) if size >= max(found) - 1]
+    first, last = repeated[0], repeated[-1]
+    assert repeated == list(range(first, last + 1))
+    assert list(found[:first]) == sorted(found[:first])
+    assert list(found[last + 1 :]) == sorted(found[last + 1 :], reverse=True)
+    assert 1 < len(repeated) < len(found)
 
 
 def test_messages_of_few_bytes_with_any_limits() -> None:
@@ -129,7 +124,7 @@ def test_equal_sizes_are_among_the_shapes() -> None:
 def test_near_the_optimum() -> None:
     """1.5 % above it at most in the median, 4 % at the ninth decile."""
     rng, above = random.Random(11), list[float]()
-    for _ in range(count(400)):
+    for _ in range(count(240)):
         machine, total = data_mover(rng)
         problem = MachineProblem(machine, total)
         cut = ramp_repeat_cut(problem, LATER).fragment_bytes
@@ -155,11 +150,9 @@ def test_work_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ramp_repeat_cut(problem, Deadline(0.0)).cut_off
 
 
-def test_no_admitted_cut_is_declined() -> None:
-    """Equal counts that leave no whole cut: all fragments but the last are multiples of 64."""
-    machine = machine_of([1, 1], [0, 0])
-    problem = MachineProblem(
-        machine, 129, FragmentLimits(min_fragment_bytes=33, alignment_bytes=64)
-    )
-    monkey = ramp_repeat_cut(problem, LATER)
-    assert problem.admits(monkey.fragment_bytes)
+def test_a_shape_without_whole_sizes_is_declined(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = MachineProblem(COPIES, 2**20)
+    monkeypatch.setattr(ramp_repeat, "nearest_cut", lambda *_: None)
+    monkeypatch.setattr(MachineProblem, "admits", lambda *_: False)
+    with pytest.raises(StrategyDeclined, match="no ramp with 1[0-9] fragments satisfies"):
+        ramp_repeat_cut(problem, LATER)

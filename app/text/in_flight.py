@@ -10,7 +10,6 @@ from app.text.numbers import (
     format_count,
     format_counted,
     format_figure,
-    format_percent,
     format_size,
 )
 from app.text.units import format_time

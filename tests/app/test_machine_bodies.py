@@ -51,7 +51,7 @@ def test_a_body_without_a_word_is_the_pipeline_of_today() -> None:
 def test_words_that_say_what_is_so_anyway_are_none(null: bool) -> None:
     """Defaults, and null, give the same pipeline and so the same digest and stored answer."""
     words = {"lanes": 1, "shared_ns_per_byte": 0, "delay_us": 0.0, "processor": None}
-    said = dict.fromkeys(words) if null else words
+    said = {name: None for name in words} if null else words
     stages = [stage | said for stage in MYRINET["stages"]]
     found = asked({"stages": stages, "windows": None if null else []})
     assert found == asked(MYRINET)

@@ -38,33 +38,33 @@ ORACLES = {
         machine_of([3, 2, 2], [5, 1, 3], lanes=[2, 1, 2]),
         4,
         dict(
-            enumerate(["43", "311/11", "1537/64", "12291/500", "3237/133", "70472/2785", "44613/1676"], start=1)
+            enumerate("43 311/11 1537/64 12291/500 3237/133 70472/2785 44613/1676".split(), start=1)
         ),
     ),
     "one stage with lanes": (
         machine_of([5, 0], [1, 4], lanes=[2, 1]),
         1,
-        dict(enumerate(["10", "55/6", "10", "21/2", "15", "31/2"], start=1)),
+        dict(enumerate("10 55/6 10 21/2 15 31/2".split(), start=1)),
     ),
     "three lanes in the middle": (
         machine_of([1, 2, 1], [1, 4, 2], lanes=[1, 3, 1]),
         24,
-        dict(enumerate(["172", "1183/11", "7914/91", "51905/671", "335456/4651", "2143767/31031"], start=1)),
+        dict(enumerate("172 1183/11 7914/91 51905/671 335456/4651 2143767/31031".split(), start=1)),
     ),
     "one slot": (
         machine_of([1, 1, 1], [2, 3, 2], windows=[(1, 2, 1, 0.0)]),
         20,
-        dict(enumerate(["143", "813/7", "4315/39", "22333/203", "114447/1031", "113"], start=1)),
+        dict(enumerate("143 813/7 4315/39 22333/203 114447/1031 113".split(), start=1)),
     ),
     "two slots": (
         machine_of([1, 1, 1], [2, 3, 2], windows=SLOTS),
         20,
-        dict(enumerate(["143", "104", "615/7", "82", "2263/29", "1452/19", "7747/103", "974/13"], start=1)),
+        dict(enumerate("143 104 615/7 82 2263/29 1452/19 7747/103 974/13".split(), start=1)),
     ),
     "no windows": (
         machine_of([1, 1, 1], [2, 3, 2]),
         20,
-        dict(enumerate(["143", "104", "615/7", "82", "2263/29", "1452/19", "7747/103", "974/13"], start=1)),
+        dict(enumerate("143 104 615/7 82 2263/29 1452/19 7747/103 974/13".split(), start=1)),
     ),
     "two slots that bind": (
         machine_of([6, 0, 1], [0, 3, 2], windows=SLOTS),
@@ -79,22 +79,22 @@ ORACLES = {
     "a place that takes time to come back": (
         machine_of([1, 2], [2, 2], windows=[(1, 2, 2, 6.0)]),
         16,
-        dict(enumerate(["67", "105/2", "152/3", "101/2", "261/5", "109/2"], start=1)),
+        dict(enumerate("67 105/2 152/3 101/2 261/5 109/2".split(), start=1)),
     ),
     "a window over a delay": (
         machine_of([1, 0, 2], [1, 2, 1], delays={2: 10.0}, windows=[(2, 3, 3, 10.0)]),
         30,
-        dict(enumerate(["133", "103", "355/4", "84", "161/2", "9389/117", "7093/86"], start=1)),
+        dict(enumerate("133 103 355/4 84 161/2 9389/117 7093/86".split(), start=1)),
     ),
     "lanes and windows": (
         machine_of([2, 3, 1], [1, 4, 1], lanes=[1, 2, 1], windows=[(1, 2, 3, 1.0), (2, 3, 2, 0.0)]),
         18,
-        dict(enumerate(["114", "141/2", "65", "4224/67", "18189/293", "4575/73"], start=1)),
+        dict(enumerate("114 141/2 65 4224/67 18189/293 4575/73".split(), start=1)),
     ),
     "a shared part": (
         machine_of([1, 1, 0], [1, 3, 0.5], lanes=[1, 2, 1], shared={2: 1.0}),
         12,
-        dict(enumerate(["56", "425/12", "153/5", "1063/38", "3583/134", "1733/66"], start=1)),
+        dict(enumerate("56 425/12 153/5 1063/38 3583/134 1733/66".split(), start=1)),
     ),
 }
 CORE = machine_of([1, 2, 1], [2, 3, 1], processors=[(1, 3)])

@@ -40,10 +40,6 @@ def _commands() -> list[Command]:
             *("optimize", connections, "--strategy", "repeat", "--json"),
             form=Form.JSON,
         ),
-        command(
-            "optimize-memory",
-            *("optimize", two, "--bytes", "64MiB", "--memory", "8MB", "--strategy", "repeat"),
-        ),
         command("optimize-memory-of-a-profile", "optimize", "myrinet-gam", "--memory", "8MB"),
         command("optimize-measured", "optimize", direct, "--bytes", "32KiB"),
         command("optimize-infeasible", "optimize", myrinet, "--max-fragment-bytes", "0"),

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from domain.errors import Infeasible
+from domain.in_flight import InUse
 from domain.machine import Machine, Window
 from domain.problem import MachineProblem
 from domain.uncertain_answer import Thresholds
@@ -52,12 +53,42 @@ def find_enough(problem: MachineProblem, best_bytes: int, deadline: Deadline) ->
     )
 
 
+def enough_of_first(machine: Machine, message_bytes: int, size: int) -> int | None:
+    """Return how many lanes of the first stage that has some, else places of the first window, are
+    enough for a message in this repeated size: a quarter more than the fewest within the margin, no
+    more than given, nor than there are fragments. None of a machine without either.
+    """
+    stage = next((j for j, rules in enumerate(machine.rules) if rules.lanes > 1), None)
+    if stage is None and not machine.windows:
+        return None
+    given = machine.windows[0].places(size) if stage is None else machine.rules[stage].lanes
+    most_us = _message_us(machine, message_bytes, size) * (1.0 + MARGIN)
+    low, high = 0, given
+    while high - low > 1:
+        count = (low + high) // 2
+        fewer = _with_first(machine, stage, count)
+        if _message_us(fewer, message_bytes, size) <= most_us:
+            high = count
+        else:
+            low = count
+    enough = InUse(given, None, high).enough or given
+    return min(enough, -(-message_bytes // size))
+
+
+def _with_first(machine: Machine, stage: int | None, count: int) -> Machine:
+    if stage is None:
+        return machine.with_rules(places={0: count})
+    return machine.with_rules(lanes={stage: count})
+
+
 def repeated_us(problem: MachineProblem, size: int) -> float:
     """Return what a repeated size takes, the delay included, in µs."""
-    q, r = np.divmod(np.array([problem.message_bytes]), size)
-    return float(Costs(problem.machine).repeated_us(q, np.array([size]), r)[0]) + (
-        problem.machine.delay_us
-    )
+    return _message_us(problem.machine, problem.message_bytes, size)
+
+
+def _message_us(machine: Machine, message_bytes: int, size: int) -> float:
+    q, r = np.divmod(np.array([message_bytes]), size)
+    return float(Costs(machine).repeated_us(q, np.array([size]), r)[0]) + machine.delay_us
 
 
 class _Search:

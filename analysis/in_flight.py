@@ -187,11 +187,11 @@ def _limits(machine: Machine, size: int, lags: Lags) -> Iterator[Limit]:
         else:
             kind = LimitKind.SHARED_PART if network.is_shared[one.first] else LimitKind.STAGE
             yield Limit(kind, *stages, trip_us, 1)
-    for (name, stages), (j, l), lag in zip(
+    for (name, stages), (j, z), lag in zip(
         machine.processors.items(), network.processors, lags, strict=True
     ):
-        through_us = sum(times[j : l + 1]) + sum(network.delay_us[j:l])
-        yield Limit(LimitKind.PROCESSOR, *stages, times[j] + times[l], 1, processor=name)
+        through_us = sum(times[j : z + 1]) + sum(network.delay_us[j:z])
+        yield Limit(LimitKind.PROCESSOR, *stages, times[j] + times[z], 1, processor=name)
         yield Limit(LimitKind.PROCESSOR, *stages, through_us, 1 + lag, processor=name)
 
 

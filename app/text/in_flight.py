@@ -10,7 +10,6 @@ from app.text.numbers import (
     format_count,
     format_counted,
     format_figure,
-    format_percent,
     format_size,
 )
 from app.text.units import format_time
@@ -38,23 +37,25 @@ def format_in_budget(size_bytes: int, budget_bytes: int) -> str:
 
 
 def at_once_words(machine: Machine, size_bytes: int, message_bytes: int) -> str:
-    """Return on how many lanes, or how many at a time, a size is to be repeated: of the first stage
-    with lanes, else of the first window. "" without either, and for a whole message.
+    """Return on how many lanes, or how many at a time, a size is to be repeated: as many as are
+    enough for it, of the first stage with lanes, else of the first window. "" without either, and
+    for a whole message.
     """
-    fragments = -(-message_bytes // size_bytes)
-    if fragments < 2:
+    if size_bytes >= message_bytes:
+        return ""
+    from analysis.enough import enough_of_first
+
+    count = enough_of_first(machine, message_bytes, size_bytes)
+    if count is None:
         return ""
     for stage, rules in zip(machine.stages, machine.rules, strict=True):
         if rules.lanes > 1:
-            lanes = format_counted(min(rules.lanes, fragments), "lane")
-            return f" on {lanes} of {stage.name}"
-    for window in machine.windows:
-        places, budget = min(window.places(size_bytes), fragments), window.bytes
-        if budget is None:
-            return f", {format_count(places)} at a time"
-        each, all_of = (format_in_budget(one, budget) for one in (size_bytes, budget))
-        return f", {format_counted(places, 'buffer')} of {each} in your {all_of}"
-    return ""
+            return f" on {format_counted(count, 'lane')} of {stage.name}"
+    budget = machine.windows[0].bytes
+    if budget is None:
+        return f", {format_count(count)} at a time"
+    each, all_of = (format_in_budget(one, budget) for one in (size_bytes, budget))
+    return f", {format_counted(count, 'buffer')} of {each} in your {all_of}"
 
 
 # --- what sets the pace ---------------------------------------------------------------------------

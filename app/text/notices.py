@@ -212,8 +212,9 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
 def _at_once(question: UncertaintyQuestion, size: int) -> str:
     """On how many lanes of a machine, or how many at a time."""
     model = question.model.model
-    is_machine = isinstance(model, Machine)
-    return at_once_words(model, size, question.message_bytes) if is_machine else ""
+    if not isinstance(model, Machine):
+        return ""
+    return at_once_words(model, size, question.message_bytes)
 
 
 def _compared(decision: Decision, question: UncertaintyQuestion) -> str:

@@ -61,7 +61,9 @@ class Solved:
 
 
 def solve_region(problem: MachineProblem, region: Region, deadline: Deadline) -> Solved:
-    """Solve the program of this region."""
+    """Solve the program of this region, unless time is up."""
+    if deadline.passed:
+        return Solved(0.0, None)
     edges, paths = Edges.of(problem.machine, region), busy_paths(problem.machine, region)
     found = _solved(problem, region, edges, paths, deadline)
     if found is None:

@@ -38,6 +38,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 QUICK_COUNTS = 20_000  # admitted counts that bounds and searches pass through
+QUICK_COUNTED = 4  # stages with lanes, and windows: of each is found how many are enough
 QUICK_CELLS = 2_000  # fragments times nodes near the best count, for each choice of lags
 _BASELINE_S = 2.0  # what a baseline may take
 _ROWS = 1000  # of fragments that pass before their rounds repeat, at most times
@@ -111,7 +112,8 @@ def is_quick_machine(problem: MachineProblem, strategy: Strategy) -> bool:
     counts, machine = problem.count_range(), problem.machine
     if strategy in (Strategy.AUTO, Strategy.EXACT) or machine.network.processors:
         return False
-    if counts.maximum - counts.minimum > QUICK_COUNTS:
+    counted = sum(rules.lanes > 1 for rules in machine.rules) + len(machine.windows)
+    if counts.maximum - counts.minimum > QUICK_COUNTS or counted > QUICK_COUNTED:
         return False
     return best_count(problem) * len(machine.network) <= QUICK_CELLS
 

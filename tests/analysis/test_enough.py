@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from analysis.enough import MARGIN, find_enough, with_bytes
+from analysis.enough import MARGIN, enough_of_first, find_enough, with_bytes
 from domain.errors import Infeasible
 from domain.in_flight import InUse
 from domain.machine import Machine, StageRules, Window
@@ -118,3 +118,31 @@ def test_no_time_left_takes_all_that_was_given_for_needed() -> None:
     problem = MachineProblem(machine, 2**30, FragmentLimits(5 * 2**20))
     found = find_enough(problem, 21_293_644, Deadline.after(0.0))
     assert found.lanes == {1: 10}
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_as_many_as_are_enough_for_one_size_hold_the_margin(seed: int) -> None:
+    """Of the first stage with lanes, else of the first window; a quarter fewer would be the fewest
+    that do.
+    """
+    problem = drawn(Random(seed))
+    machine, total = problem.machine, problem.message_bytes
+    size = 7
+    cut = (size,) * (total // size) + ((total % size,) if total % size else ())
+    found = enough_of_first(machine, total, size)
+    stage = next((j for j, rules in enumerate(machine.rules) if rules.lanes > 1), None)
+    if stage is None and not machine.windows:
+        assert found is None
+        return
+    given = machine.windows[0].places(size) if stage is None else machine.rules[stage].lanes
+    each = [
+        machine.with_rules(places={0: number})
+        if stage is None
+        else machine.with_rules(lanes={stage: number})
+        for number in range(1, given + 1)
+    ]
+    limit_us = machine.latency_us(cut) * (1.0 + MARGIN) * (1.0 + 1e-12)
+    fewest = next(
+        number for number, one in enumerate(each, start=1) if one.latency_us(cut) <= limit_us
+    )
+    assert found == min(InUse(given, None, fewest).enough or 0, len(cut))

@@ -17,8 +17,9 @@ from domain.machine import Machine, StageRules, Window
 from domain.pipeline import Pipeline, Stage
 from domain.problem import FragmentLimits, MachineProblem
 from domain.solution import Solution, Strategy
-from solvers import solve
+from solvers import is_quick, solve
 from solvers.contract import Deadline
+from solvers.machine.solve import QUICK_COUNTED
 from tests.support.uncertain_machines import MIB, line, machines, s3_connections
 
 PLAIN, KIB, GIB, GB = StageRules(), 2**10, 2**30, 10**9
@@ -305,3 +306,14 @@ def test_of_very_many_fragments_what_is_used_is_not_told() -> None:
     assert found.stages[0].lanes == InUse(4, None, None)
     assert found.windows[0].places == InUse(64, None, None)
     assert found.limit.kind is LimitKind.WINDOW
+
+
+def test_many_lanes_and_windows_are_no_work_for_the_service_itself() -> None:
+    """For each of them it is found how many are enough."""
+    stages, rules = [line("a", 1.0, 1.0), line("b", 2.0, 1.0)], [StageRules(2), StageRules(3)]
+    few, many = (
+        MachineProblem(machine(stages, rules, *[Window(0, 1, 4)] * count), 4096)
+        for count in (QUICK_COUNTED - 2, QUICK_COUNTED - 1)
+    )
+    assert is_quick(few, Strategy.REPEAT)
+    assert not is_quick(many, Strategy.REPEAT)

@@ -12,6 +12,7 @@ from tests.golden.verbs import COMMANDS_OF_VERBS, FILES_OF_VERBS
 
 def _commands() -> list[Command]:
     myrinet, direct = "examples/myrinet-gam.json", "examples/local-path-direct.csv"
+    connections = "examples/s3-connections.json"
     own, patient = "examples/own-transfers.csv", ("--time-limit", "60")
     beside = ("--strategy", "repeat", "--current", "64KiB", "--transfers", own)
     two, some = "<folder>/two.json", ("--min-message", "1KiB", "--max-message", "4KiB")
@@ -30,6 +31,16 @@ def _commands() -> list[Command]:
             "optimize-limits",
             *("optimize", myrinet, "--max-fragment-bytes", "1KiB", "--alignment-bytes", "64"),
         ),
+        command(
+            "optimize-machine",
+            *("optimize", connections, "--strategy", "repeat", "--current", "8MiB"),
+        ),
+        command(
+            "optimize-machine-json",
+            *("optimize", connections, "--strategy", "repeat", "--json"),
+            form=Form.JSON,
+        ),
+        command("optimize-memory-of-a-profile", "optimize", "myrinet-gam", "--memory", "8MB"),
         command("optimize-measured", "optimize", direct, "--bytes", "32KiB"),
         command("optimize-infeasible", "optimize", myrinet, "--max-fragment-bytes", "0"),
         command("optimize-none", "optimize", "none-such", "--bytes", "4KiB"),

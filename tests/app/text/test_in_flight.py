@@ -32,6 +32,11 @@ def machine(*windows: Window, lanes: int = 1) -> Machine:
     return Machine(TWO, (StageRules(), StageRules(lanes)), windows)
 
 
+SLOW = Machine(
+    Pipeline((line("read", 1.0, 1.0), line("send", 1.0, 10.0))), (StageRules(), StageRules(10))
+)
+
+
 def found(
     limit: Limit,
     *,
@@ -97,11 +102,13 @@ def test_what_sets_the_pace(limit: Limit, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("model", "size", "message", "words"),
     [
-        (machine(lanes=10), MIB, 64 * MIB, " on 10 lanes of send"),
-        (machine(lanes=10), MIB, 3 * MIB, " on 3 lanes of send"),
-        (machine(lanes=10), MIB, MIB, ""),
+        (SLOW, MIB, 64 * MIB, " on 10 lanes of send"),
+        (SLOW, 30 * MIB, 64 * MIB, " on 3 lanes of send"),
+        (SLOW, MIB, MIB, ""),
+        (machine(lanes=10), MIB, 64 * MIB, " on 2 lanes of send"),
         (machine(), MIB, 64 * MIB, ""),
-        (machine(Window(0, 1, 4)), MIB, 64 * MIB, ", 4 at a time"),
+        (machine(Window(0, 1, 1)), MIB, 64 * MIB, ", 1 at a time"),
+        (machine(Window(0, 1, 40)), MIB, 64 * MIB, ", 3 at a time"),
         (machine(Window(0, 1, 4), lanes=2), MIB, 64 * MIB, " on 2 lanes of send"),
         (
             machine(Window(0, 1, bytes=8 * MIB)),
@@ -124,7 +131,7 @@ def test_what_sets_the_pace(limit: Limit, sentence: str) -> None:
     ],
 )
 def test_the_count_beside_a_size(model: Machine, size: int, message: int, words: str) -> None:
-    """Lanes before windows, and no more than there are fragments."""
+    """As many as are enough, lanes before windows, and no more than there are fragments."""
     assert at_once_words(model, size, message) == words
 
 

@@ -27,13 +27,12 @@ from sluice_client.contract.jobs import AnyJobOut, LayerJobOut
 from sluice_client.contract.notices import NoticeOut
 from sluice_client.contract.optimize import StoredOptimizeOut
 from sluice_client.contract.pipeline import (
-    LineHandoffStageOut,
     LineStageOut,
     PipelineOut,
     RangeOut,
-    RangesHandoffStageOut,
     RangesStageOut,
     StageOut,
+    WindowIn,
 )
 from sluice_client.contract.schedule import TableScheduleOut
 from sluice_client.contract.service import ReadyOut
@@ -153,15 +152,26 @@ def test_an_answers_pipeline_is_a_requests() -> None:
     ranged = {"name": "b", "ranges": [{"up_to_bytes": None, "overhead_us": 1, "ns_per_byte": 2.5}]}
     stages = [line, ranged, {**line, "handoff_bytes": 8}, {**ranged, "handoff_bytes": 8}]
     answered = from_json(PipelineOut, {"stages": stages, "delay_us": 0})
-    assert [type(one) for one in answered.stages] == [
-        LineStageOut,
-        RangesStageOut,
-        LineHandoffStageOut,
-        RangesHandoffStageOut,
-    ]
+    assert [type(one) for one in answered.stages] == [LineStageOut, RangesStageOut] * 2
+    assert [one.handoff_bytes for one in answered.stages] == [None, None, 8, 8]
     assert answered.delay_us == 0.0
     asked = from_json(PipelineIn, as_json(answered))
     assert [type(one) for one in asked.stages] == [LineStageIn, RangesStageIn] * 2
+
+
+def test_a_machine_s_windows_are_asked_and_answered() -> None:
+    """By the names of bodies, of which `from` is none of Python's."""
+    window = WindowIn(from_="a", to="a", fragments=2)
+    stage = LineStageIn(name="a", overhead_us=1.0, ns_per_byte=2.0, lanes=3)
+    asked = PipelineIn(stages=[stage], windows=[window])
+    body = as_json(asked)
+    assert body["windows"] == [{"from": "a", "to": "a", "fragments": 2}]
+    assert from_json(PipelineIn, body) == asked
+    answered = from_json(PipelineOut, {**body, "delay_us": 0.0})
+    assert (answered.stages[0].lanes, answered.windows) == (3, tuple(body["windows"]))
+    assert from_json(PipelineIn, as_json(answered)) == asked
+    with pytest.raises(UnexpectedAnswer, match="/windows/0: from is missing"):
+        from_json(PipelineIn, {**body, "windows": [{"to": "a"}]})
 
 
 def test_one_or_several_files_are_told_apart() -> None:

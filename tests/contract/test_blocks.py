@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from enum import StrEnum
 from importlib import import_module
 from pkgutil import iter_modules
@@ -44,7 +44,7 @@ from contract import (
     workload,
 )
 from contract.constraints import ConstraintsIn
-from contract.declare import Input, Output, words_of
+from contract.declare import Input, Output, Sparse, default_of, wire_name, words_of
 from contract.fit_options import FitOptionsIn
 from contract.layer import PUBLISHED_LAYERS
 from contract.limits import (
@@ -89,7 +89,7 @@ def parts(base: type, names: Iterable[str]) -> list[Any]:
     """Every part of a request, or of an answer, that these modules of contract declare."""
     modules = [import_module(f"contract.{name}") for name in names]
     found = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}
-    kinds = [kind for kind in found if issubclass(kind, base) and kind is not base]
+    kinds = [kind for kind in found if issubclass(kind, base) and kind not in (base, Sparse)]
     return sorted(kinds, key=lambda kind: kind.__name__)
 
 
@@ -109,18 +109,22 @@ def test_every_field_says_what_it_means(kind: Any) -> None:
     """In the interface's document too, whose properties are the fields and no other."""
     schema = TypeAdapter[Any](kind).json_schema()
     properties = schema["properties"]
-    assert list(properties) == [field.name for field in fields(kind)]
+    assert list(properties) == [wire_name(field.name) for field in fields(kind)]
     assert all(declared.get("description") for declared in properties.values())
-    assert {word.place[0] for word in words_of(kind)} == set(properties)
+    assert {wire_name(word.place[0]) for word in words_of(kind)} == set(properties)
     assert schema["additionalProperties"] is False
 
 
 @pytest.mark.parametrize("kind", SENT, ids=lambda kind: kind.__name__)
 def test_every_field_of_an_answer_says_what_it_means(kind: Any) -> None:
-    """In the interface's document, whose properties are the fields in their order."""
+    """In the interface's document, whose properties are the fields in their order; all are there
+    but those of a sparse part that say what their defaults say.
+    """
     schema = TypeAdapter[Any](kind).json_schema(mode="serialization")
-    properties = schema["properties"]
-    assert list(properties) == [field.name for field in fields(kind)] == schema["required"]
+    properties, is_sparse = schema["properties"], issubclass(kind, Sparse)
+    always = [field.name for field in fields(kind) if not is_sparse or default_of(field) is MISSING]
+    assert list(properties) == [field.name for field in fields(kind)]
+    assert schema["required"] == always
     assert all(declared.get("description") for declared in properties.values())
 
 

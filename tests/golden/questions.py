@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.solution import Strategy
+from domain.solution import COMPARED, Strategy
 from exports.targets.registry import TARGETS
 from exports.targets.target import Takes
 from tests.app.serving import MYRINET
@@ -61,7 +61,7 @@ def _optimizations() -> list[Http]:
         else _optimize(str(strategy), 4096, strategy=strategy, allow_refragmentation=True)
         if strategy.startswith("hierarchical")
         else _optimize(str(strategy), 4096, strategy=strategy)
-        for strategy in Strategy
+        for strategy in COMPARED
         if strategy not in (Strategy.RAMP, Strategy.RAMP_UP_DOWN)
     ]
     return [
@@ -143,7 +143,7 @@ def _others() -> list[Http]:
             {
                 "pipeline": TWO,
                 "message_bytes": [512, 2048],
-                "strategies": [*Strategy],
+                "strategies": [*COMPARED],
                 "time_limit_s": 600,
                 "static_bytes": 1024,
                 "allow_refragmentation": True,

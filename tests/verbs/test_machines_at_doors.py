@@ -103,9 +103,9 @@ def test_tables_and_verifications_name_the_profile(client: httpx.Client, word: s
     """Neither is of a machine."""
     table = client.post(f"/profiles/{word}/tables", json={"max_message_bytes": 64})
     assert refused(table) == "/profile"
-    transfers = {"content": "fragment_bytes,latency_us\n16,9\n32,9\n", "message_bytes": 64}
+    transfers = "message_bytes,fragment_bytes,latency_us\n64,16,9\n64,32,9\n"
     verified = client.post(f"/profiles/{word}/verification", json={"transfers": transfers})
-    assert verified.status_code == 422, verified.text
+    assert refused(verified) == "/source"
 
 
 @pytest.mark.parametrize("word", ["lanes", "delay_us", "shared_ns_per_byte", "processor"])
@@ -218,8 +218,8 @@ def test_a_profile_s_page_says_every_word_and_what_has_changed(client: httpx.Cli
     assert "at most 2 fragments from device to host to network" in page
     assert "network: lanes 4 instead of 2" in page
     assert "window removed: at most 4 MiB from network to host to device" in page
-    first = client.get("/profiles/changed@1").json()
-    assert first["pipeline"] == staging()
+    revisions = client.get("/profiles/changed/revisions").json()["revisions"]
+    assert [one["pipeline"] for one in revisions] == [staging(), other]
     assert client.get("/?profile=changed").status_code == 200
 
 
@@ -253,7 +253,7 @@ def run(*words: str) -> tuple[int, str, str]:
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "model hide": ("--bytes", "4KiB", "--calculation", "1ms"),
+    "model hide": ("--bytes", "4KiB", "--calculation", "1000"),
     "model thresholds": ("--bytes", "4KiB"),
     "model deliver": ("--bytes", "4KiB", "--rules", "same,same,same"),
     "crossover": ("plain.json",),
@@ -325,7 +325,7 @@ def test_a_backup_holds_machines(here: Path) -> None:
     assert run("profiles", "save", "mine", "machine.json")[0] == 0
     assert run("admin", "backup", "kept.backup")[0] == 0
     assert run("profiles", "delete", "mine", "--yes")[0] == 0
-    code, _, err = run("admin", "restore", "kept.backup", "--yes")
+    code, _, err = run("admin", "restore", "kept.backup", "--replace")
     assert code == 0, err
     code, out, _ = run("profiles", "show", "mine", "--json")
     assert json.loads(out)["pipeline"] == staging()

@@ -10,6 +10,7 @@ from tests.golden.verbs import (
     deliver,
     hide,
     layer,
+    machine,
     measure,
     sweep,
     thresholds,
@@ -25,6 +26,7 @@ HTTP_OF_VERBS: tuple[Http, ...] = (
     *layer.HTTP,
     *measure.HTTP,
     *verify.HTTP,
+    *machine.HTTP,
 )
 COMMANDS_OF_VERBS: tuple[Command, ...] = (
     *hide.COMMANDS,
@@ -36,5 +38,6 @@ COMMANDS_OF_VERBS: tuple[Command, ...] = (
     *verify.COMMANDS,
     *tune.COMMANDS,
     *sweep.COMMANDS,
+    *machine.COMMANDS,
 )
-FILES_OF_VERBS: dict[str, Any] = {**layer.FILES, **verify.FILES, **crossover.FILES}
+FILES_OF_VERBS: dict[str, Any] = {**layer.FILES, **verify.FILES, **crossover.FILES, **machine.FILES}

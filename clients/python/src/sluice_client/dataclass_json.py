@@ -235,14 +235,19 @@ def _mapping(read_one: _Read) -> _Read:
 
 
 def _required(kind: Any) -> set[str]:
-    return {each.name for each in fields(kind) if default_of(each) is MISSING}
+    return {wire_name(each.name) for each in fields(kind) if default_of(each) is MISSING}
 
 
 def _record(kind: Any) -> _Read:
     hints = get_type_hints(kind)
     # What has the plain type is taken as it is; its reader is for the rest.
     parts = [
-        (each.name, _plain_type(_without_none(hints[each.name])), _reader(hints[each.name]))
+        (
+            wire_name(each.name),
+            each.name,
+            _plain_type(_without_none(hints[each.name])),
+            _reader(hints[each.name]),
+        )
         for each in fields(kind)
     ]
 
@@ -250,7 +255,7 @@ def _record(kind: Any) -> _Read:
         if type(value) is not dict:
             raise _Unfit("expected an object")
         found: dict[str, Any] = {}
-        for name, plain, read_one in parts:
+        for name, attribute, plain, read_one in parts:
             if name in value:
                 one = value[name]
                 if type(one) is not plain:
@@ -258,11 +263,11 @@ def _record(kind: Any) -> _Read:
                         one = read_one(one)
                     except _Unfit as unfit:
                         raise unfit.below(name) from None
-                found[name] = one
+                found[attribute] = one
         try:
             return kind(**found)
         except TypeError:
-            missing = sorted(_required(kind) - found.keys())
+            missing = sorted(_required(kind) - set(map(wire_name, found)))
             raise _Unfit(f"{missing[0]} is missing") from None
 
     return read

@@ -23,6 +23,7 @@ JobT = TypeVar("JobT", bound=JobOut)
 _BY_CODE: Mapping[str, type[ProblemError]] = {
     "infeasible": Declined,
     "strategy_declined": Declined,
+    "needs_plain_stages": Declined,
     "poor_fit": Declined,
     "measurement_missing": Declined,
     "not_measurable": Declined,

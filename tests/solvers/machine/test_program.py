@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from bench.data_movers import data_mover
 from domain.machine import Machine
 from domain.problem import FragmentLimits, MachineProblem
 from solvers.contract import Deadline
@@ -23,8 +24,14 @@ from solvers.machine.program import (
 )
 from solvers.machine.regions import BoundedRegion, parts_of, regions_of
 from tests.solvers.machine_programs import least_us
-from tests.solvers.random_machines import data_mover, machine_of, small_machine
+from tests.solvers.random_machines import machine_of, small_machine
 from tests.support.counts import count
+
+
+def by_count(values: str) -> dict[int, str]:
+    """Fractions for 1, 2, ... fragments."""
+    return dict(enumerate(values.split(), start=1))
+
 
 SLOTS = ((1, 2, 2, 0.0), (2, 3, 2, 0.0))
 # Stages, the message, and T*(k) by k, proven by exact primals and exact flows.
@@ -37,34 +44,32 @@ ORACLES = {
     "not unimodal": (
         machine_of([3, 2, 2], [5, 1, 3], lanes=[2, 1, 2]),
         4,
-        dict(
-            enumerate("43 311/11 1537/64 12291/500 3237/133 70472/2785 44613/1676".split(), start=1)
-        ),
+        by_count("43 311/11 1537/64 12291/500 3237/133 70472/2785 44613/1676"),
     ),
     "one stage with lanes": (
         machine_of([5, 0], [1, 4], lanes=[2, 1]),
         1,
-        dict(enumerate("10 55/6 10 21/2 15 31/2".split(), start=1)),
+        by_count("10 55/6 10 21/2 15 31/2"),
     ),
     "three lanes in the middle": (
         machine_of([1, 2, 1], [1, 4, 2], lanes=[1, 3, 1]),
         24,
-        dict(enumerate("172 1183/11 7914/91 51905/671 335456/4651 2143767/31031".split(), start=1)),
+        by_count("172 1183/11 7914/91 51905/671 335456/4651 2143767/31031"),
     ),
     "one slot": (
         machine_of([1, 1, 1], [2, 3, 2], windows=[(1, 2, 1, 0.0)]),
         20,
-        dict(enumerate("143 813/7 4315/39 22333/203 114447/1031 113".split(), start=1)),
+        by_count("143 813/7 4315/39 22333/203 114447/1031 113"),
     ),
     "two slots": (
         machine_of([1, 1, 1], [2, 3, 2], windows=SLOTS),
         20,
-        dict(enumerate("143 104 615/7 82 2263/29 1452/19 7747/103 974/13".split(), start=1)),
+        by_count("143 104 615/7 82 2263/29 1452/19 7747/103 974/13"),
     ),
     "no windows": (
         machine_of([1, 1, 1], [2, 3, 2]),
         20,
-        dict(enumerate("143 104 615/7 82 2263/29 1452/19 7747/103 974/13".split(), start=1)),
+        by_count("143 104 615/7 82 2263/29 1452/19 7747/103 974/13"),
     ),
     "two slots that bind": (
         machine_of([6, 0, 1], [0, 3, 2], windows=SLOTS),
@@ -79,22 +84,22 @@ ORACLES = {
     "a place that takes time to come back": (
         machine_of([1, 2], [2, 2], windows=[(1, 2, 2, 6.0)]),
         16,
-        dict(enumerate("67 105/2 152/3 101/2 261/5 109/2".split(), start=1)),
+        by_count("67 105/2 152/3 101/2 261/5 109/2"),
     ),
     "a window over a delay": (
         machine_of([1, 0, 2], [1, 2, 1], delays={2: 10.0}, windows=[(2, 3, 3, 10.0)]),
         30,
-        dict(enumerate("133 103 355/4 84 161/2 9389/117 7093/86".split(), start=1)),
+        by_count("133 103 355/4 84 161/2 9389/117 7093/86"),
     ),
     "lanes and windows": (
         machine_of([2, 3, 1], [1, 4, 1], lanes=[1, 2, 1], windows=[(1, 2, 3, 1.0), (2, 3, 2, 0.0)]),
         18,
-        dict(enumerate("114 141/2 65 4224/67 18189/293 4575/73".split(), start=1)),
+        by_count("114 141/2 65 4224/67 18189/293 4575/73"),
     ),
     "a shared part": (
         machine_of([1, 1, 0], [1, 3, 0.5], lanes=[1, 2, 1], shared={2: 1.0}),
         12,
-        dict(enumerate("56 425/12 153/5 1063/38 3583/134 1733/66".split(), start=1)),
+        by_count("56 425/12 153/5 1063/38 3583/134 1733/66"),
     ),
 }
 CORE = machine_of([1, 2, 1], [2, 3, 1], processors=[(1, 3)])

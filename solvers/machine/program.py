@@ -16,6 +16,7 @@ Its dual is a unit flow from the starts to T: T >= sum g_j f_ij + sum c f + min_
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,22 +216,23 @@ def _solved(
         (rows, edges.tail // n, edges.G_us[node] * total / scale_us),
         (of_path, np.full(len(paths), columns - 1), -np.ones(len(paths))),
     ]
-    for row, path in zip(of_path.tolist(), paths, strict=True):
-        entries.append((np.full(k, row), np.arange(k), path.weights * total / scale_us))
-    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
-    fixed_us = [edges.us + edges.g_us[node], [path.us for path in paths]]
+    for at, path in zip(of_path.tolist(), paths, strict=True):
+        entries.append((np.full(k, at), np.arange(k), path.weights * total / scale_us))
+    row, column = (np.concatenate([entry[part] for entry in entries]) for part in (0, 1))
+    value = np.concatenate([entry[2] for entry in entries])
+    fixed_us = np.append(edges.us + edges.g_us[node], [path.us for path in paths])
     objective = np.zeros(columns)
     objective[-1] = 1.0
-    bounds = np.zeros((columns, 2))
-    bounds[:, 1] = np.inf
-    bounds[:k] = region.least / total, max(region.most * _SHORT / total, 1.0 / k)
+    waits: Any = csr_array((value, (row, column)), shape=(count + len(paths), columns))
+    sums: Any = csr_array((np.ones(k), (np.zeros(k, dtype=np.int64), np.arange(k))), (1, columns))
+    most = max(region.most * _SHORT / total, 1.0 / k)
     result = linprog(
         objective,
-        A_ub=csr_array((value, (row, column)), shape=(count + len(paths), columns)),
-        b_ub=-np.concatenate(fixed_us) / scale_us,
-        A_eq=csr_array((np.ones(k), (np.zeros(k, dtype=np.int64), np.arange(k))), (1, columns)),
+        A_ub=waits,
+        b_ub=-fixed_us / scale_us,
+        A_eq=sums,
         b_eq=[1.0],
-        bounds=bounds,
+        bounds=[(region.least / total, most)] * k + [(0.0, None)] * (columns - k),
         method="highs-ipm",
         options={"time_limit": max(_LEAST_S, deadline.remaining_s)},
     )

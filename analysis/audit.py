@@ -21,6 +21,7 @@ from analysis.best_known import (
     left_open,
     time_ended,
 )
+from analysis.premise import words_taken_as_known
 from analysis.setting_price import Averages, Priced, Span, averages_of, of_sizes, price
 from analysis.settings_in_draws import SettingsQuestion, repeated_by, settings_in_draws
 from analysis.transferred import TransfersSay
@@ -30,11 +31,11 @@ from contract.limits import (
     MAX_AUDIT_WORKLOAD_SIZES,
     MAX_MESSAGE_BYTES,
 )
+from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
-from domain.pipeline import Pipeline
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileRevision
 from domain.regret import BestKnown, Objective, Regret, SizeRule, default_objective
@@ -386,8 +387,10 @@ def _repeats(best: Sequence[BestKnown], workload: Workload) -> Averages | None:
 
 
 def _notices(question: AuditQuestion, regrets: Sequence[Regret]) -> Iterator[Notice]:
-    if not isinstance(question.model, Pipeline):
+    if isinstance(question.model, Aggregate):
         yield _FROM_OUTSIDE
+    if question.errors is not None:
+        yield from words_taken_as_known(question.errors.model)
     fragments = max(-(-one.message_bytes // one.size_bytes) for one in regrets)
     if fragments > question.fragment_cap:
         yield Notice(

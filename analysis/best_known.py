@@ -18,11 +18,18 @@ from domain.fragment_setting import FragmentSetting
 from domain.model import CostModel
 from domain.pipeline import Pipeline, Stage
 from domain.plan_table import PlanTable
-from domain.problem import AnyProblem, FragmentLimits, Problem, problem_of
+from domain.problem import (
+    AggregateProblem,
+    AnyProblem,
+    FragmentLimits,
+    MachineProblem,
+    Problem,
+    problem_of,
+)
 from domain.regret import BestKnown, Objective
-from domain.schedule import latency_us
 from domain.solution import Notice, Solution, Status, Strategy
 from domain.workload import Workload
+from solvers.machine.bound import lower_bound_us
 
 SOLVED_GAP = 1e-4  # what a solve aims at: a regret is read to a tenth of a per cent
 MIN_SHARE_S = 0.01  # of the time, for each of the two solves of a message
@@ -63,7 +70,7 @@ def each_known(
     for done, size in enumerate(sizes):
         problem = problem_of(model, size, limits, fragment_cap=fragment_cap)
         left_s = deadline_s - time.monotonic()
-        if left_s > -grace_s or not isinstance(problem, Problem):
+        if left_s > -grace_s or isinstance(problem, AggregateProblem):
             share_s = left_s / (2 * (len(sizes) - done))
             yield _solved(problem, max(share_s, MIN_SHARE_S))
         else:
@@ -214,13 +221,13 @@ def _serves(
 
 def _looked_up(table: PlanTable, message_bytes: int) -> BestKnown:
     """What a reader of the table computes, and what the table proves of it."""
-    cut_us = latency_us(table.pipeline, table.cut_at(message_bytes))
+    cut_us = table.pipeline.latency_us(table.cut_at(message_bytes))
     bound_us = cut_us / (1.0 + table.relative_gap_at(message_bytes))
     repeat = table.repeated_size_at(message_bytes) or None
     if repeat is None:
         return BestKnown(message_bytes, cut_us, bound_us, None, None)
     full, rest = divmod(message_bytes, repeat)
-    repeat_us = latency_us(table.pipeline, [repeat] * full + [rest] * (rest > 0))
+    repeat_us = table.pipeline.latency_us([repeat] * full + [rest] * (rest > 0))
     return BestKnown(message_bytes, min(cut_us, repeat_us), bound_us, repeat, repeat_us)
 
 
@@ -242,14 +249,19 @@ def _solved(problem: AnyProblem, time_limit_s: float) -> BestKnown:
     )
 
 
-def _bounded(problem: Problem) -> BestKnown:
+def _bounded(problem: AnyProblem) -> BestKnown:
     """Between a schedule and a bound that take no search."""
     size = problem.message_bytes
     if problem.count_range().minimum == 1:
-        simple_us = latency_us(problem.pipeline, [size])
+        simple_us = problem.model.latency_us([size])
     else:
         simple_us = _solve(problem, Strategy.FIXED, MIN_SHARE_S).latency_us
-    return BestKnown(size, simple_us, min(_simple_bound_us(problem), simple_us), None, None, True)
+    if isinstance(problem, MachineProblem):
+        bound_us = lower_bound_us(problem)
+    else:
+        assert isinstance(problem, Problem)  # aggregates are always solved
+        bound_us = _simple_bound_us(problem)
+    return BestKnown(size, simple_us, min(bound_us, simple_us), None, None, True)
 
 
 def _simple_bound_us(problem: Problem) -> float:

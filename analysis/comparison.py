@@ -16,7 +16,7 @@ _MIN_SHARE_S = 0.01  # of the time, for a cell: enough for simple cuts
 _EFFORT = (
     *(Strategy.SINGLE, Strategy.STATIC, Strategy.FIXED, Strategy.REPEAT),
     *(Strategy.RAMP, Strategy.RAMP_UP_DOWN, Strategy.HIERARCHICAL_RAMP, Strategy.HIERARCHICAL),
-    *(Strategy.EAGER, Strategy.PULSES),
+    *(Strategy.EAGER, Strategy.PULSES, Strategy.RAMP_REPEAT),
     *(Strategy.EXACT, Strategy.AUTO),
 )
 _GRACE_S, _SHARE_OF_GRACE = 0.5, 0.2  # after the limit, and of it: cells still have that share

@@ -2,7 +2,8 @@
 
 A repeated size is priced in closed form (docs/theory.md, "The regret of a setting"), other cuts by
 the evaluator's recurrence; both equal `domain.nested` and `domain.aggregate` on whole bytes but for
-rounding. Arrays have the sizes, or fragments, first and the draws last.
+rounding. Those of a machine are `domain.machine`'s (analysis/machine_draws.py). Arrays have the
+sizes, or fragments, first and the draws last.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.draws import Draws
+from analysis.machine_draws import latencies_us, node_times_us, repeated_bounds_us
 from domain.aggregate import Aggregate
 from domain.errors import InvalidInput
+from domain.machine import Machine
+from domain.pipeline import Pipeline
 from domain.uncertainty import NamedCut
 from solvers.kernels import active
+from solvers.kernels.native_machine import NativeMachine
 from solvers.kernels.native_recurrence import DrawnCosts, NativeRecurrence
 
 Floats = NDArray[np.float64]
@@ -144,8 +149,11 @@ def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
     """Return latencies in µs, delay included, of the message in repeated sizes: (sizes, draws).
 
     A size is in bytes, >= 1; the message itself or more sends it whole. O(n) passes over the
-    result, whatever the number of fragments.
+    result, whatever the number of fragments; of a machine O(fragments x nodes). Infinite where a
+    size does not fit a machine's window.
     """
+    if draws.machine is not None:
+        return _repeated_by_machine(draws, draws.machine, message_bytes, sizes)
     native = native_of(draws)
     if native is not None:
         whole = np.minimum(sizes, message_bytes)
@@ -166,9 +174,13 @@ def repeated_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats:
 
 def native_of(draws: Draws) -> NativeRecurrence | None:
     """Return the kernels that price cuts in such draws, None where NumPy does."""
-    if active.NATIVE is None or draws.kind == Aggregate.kind:
+    if active.NATIVE is None or draws.kind != Pipeline.kind:
         return None
     return active.NATIVE.recurrence
+
+
+def _native_machine() -> NativeMachine | None:
+    return None if active.NATIVE is None else active.NATIVE.machine
 
 
 def costs_of(draws: Draws) -> DrawnCosts:
@@ -211,9 +223,11 @@ def cut_us(draws: Draws, message_bytes: int, cut: NamedCut) -> Floats:
     if cut.schedule.message_bytes != message_bytes:
         raise InvalidInput(f"expected fragments of {message_bytes} bytes in all", field=cut.name)
     levels = [np.array(one, dtype=np.int64) for one in cut.schedule.stage_bytes]
-    outside = draws.kind == Aggregate.kind
-    if len(levels) not in ({1} if outside else {1, draws.stages}):
+    outside, machine = draws.kind == Aggregate.kind, draws.machine
+    if len(levels) not in ({1, draws.stages} if draws.kind == Pipeline.kind else {1}):
         raise InvalidInput("expected one cut for all stages, or one a stage", field=cut.name)
+    if machine is not None:
+        return _cut_by_machine(draws, machine, levels[0])
     if outside:
         return _outside_us(draws, levels[0]) + draws.delay_us
     native = native_of(draws)
@@ -294,6 +308,53 @@ def _repeated_outside(draws: Draws, full: Floats, size: Ints, rest: Ints) -> Flo
     behind += _drops_us(draws, rest[with_rest], size[with_rest])
     found[with_rest] += np.minimum(behind, behind_total)
     return found
+
+
+def _repeated_by_machine(draws: Draws, machine: Machine, message_bytes: int, sizes: Ints) -> Floats:
+    whole = np.minimum(sizes, message_bytes)
+    native = _native_machine()
+    if native is not None:
+        return native.repeated_in_draws_us(machine, costs_of(draws), message_bytes, whole)
+    found = np.empty((len(sizes), draws.count))
+    for at, size in enumerate(whole.tolist()):
+        full, rest = divmod(message_bytes, size)
+        cut = np.array([size] * full + ([rest] if rest else []), dtype=np.int64)
+        found[at] = _cut_by_machine(draws, machine, cut)
+    return found
+
+
+def _cut_by_machine(draws: Draws, machine: Machine, cut: Ints) -> Floats:
+    native = _native_machine()
+    if native is not None:
+        return native.cut_in_draws_us(machine, costs_of(draws), cut)
+    sizes, places = np.unique(cut, return_inverse=True)
+    length, found = max(1, _CHUNK_CELLS // len(cut)), list[Floats]()
+    for at in range(0, draws.count, length):
+        times = np.stack(_node_times_us(draws.part(at, at + length), machine, sizes), axis=1)
+        found.append(latencies_us(machine, cut, places, times))
+    return np.concatenate(found) + draws.delay_us
+
+
+def _node_times_us(draws: Draws, machine: Machine, sizes: Ints) -> list[Floats]:
+    """The times in µs of fragments of sizes, which ascend, in each node: (sizes, draws) each."""
+    stages = [stage_times_us(draws, j, sizes) for j in range(draws.stages)]
+    return node_times_us(machine, sizes, stages)
+
+
+def at_least_us(draws: Draws, message_bytes: int, sizes: Ints) -> Floats | None:
+    """Return bounds in µs of the message in repeated sizes, which ascend, delay included, (sizes,
+    draws); None where the latencies themselves are as cheap.
+
+    A machine's take time for every fragment, and of most sizes the bound is enough to know that
+    they are far from the best.
+    """
+    machine = draws.machine
+    if machine is None:
+        return None
+    times = _node_times_us(draws, machine, sizes)
+    bounds_us = repeated_bounds_us(machine, message_bytes // sizes, sizes, times)
+    bounds_us += draws.delay_us
+    return bounds_us
 
 
 def _ascending(rest: Ints) -> Ints:

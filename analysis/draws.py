@@ -2,7 +2,8 @@
 
 A fitted line is drawn around its estimate before clipping, its error scaled by one chi-square a
 stage, and projected onto costs >= 0 in the metric of its covariance: what an overhead loses at 0,
-the per-byte cost keeps. Draw 0 is the estimate itself.
+the per-byte cost keeps. Draw 0 is the estimate itself. Of a machine what lanes share counts as
+known, and is a part of the cost per byte: where less is drawn, the cost is what they share.
 
 The words of Philox, a counter-based generator, are the same for a seed on every platform and with
 every version of NumPy, and a longer run begins with the shorter one. Normal numbers are made of
@@ -20,12 +21,14 @@ from numpy.typing import NDArray
 from contract.limits import DEFAULT_DRAWS, MAX_NS_PER_BYTE, MAX_OVERHEAD_US, MAX_SEED
 from domain.derived import Derived
 from domain.errors import InvalidInput
+from domain.machine import Machine
 from domain.model import CostModel
-from domain.pipeline import Stage, ends_of
+from domain.pipeline import FitRange, Pipeline, Stage, ends_of
 from domain.uncertainty import (
     AnyStage,
     StatedStage,
     UncertainAggregate,
+    UncertainMachine,
     UncertainModel,
     UncertainStage,
     seed_of,
@@ -54,6 +57,7 @@ class Draws(Derived):
     ranges, whole numbers, ascending, infinite where there is no further range. `kind` and
     `delay_us` are those of the model. `mean_factors` (n, d) are what both costs were multiplied by
     to be those of mean times, 1 where they are of medians; None where they are so everywhere.
+    `machine` is that of the estimates, whose rules and windows hold in every draw; None of others.
     """
 
     kind: str
@@ -63,6 +67,7 @@ class Draws(Derived):
     ends_bytes: Floats
     delay_us: float
     mean_factors: Floats | None = None
+    machine: Machine | None = None
 
     @property
     def count(self) -> int:
@@ -88,6 +93,17 @@ class Draws(Derived):
             ends_bytes=self.ends_bytes[..., first:last],
             mean_factors=None if self.mean_factors is None else self.mean_factors[:, first:last],
         )
+
+
+def pipeline_of(draws: Draws, at: int) -> Pipeline:
+    """Return the stages as they are in one draw."""
+    stages = []
+    for j, name in enumerate(draws.names):
+        ends = [int(end) for end in draws.ends_bytes[j, :, at] if np.isfinite(end)]
+        costs = draws.overhead_us[j, :, at].tolist(), draws.ns_per_byte[j, :, at].tolist()
+        parts = [FitRange(costs[0][r], costs[1][r], end) for r, end in enumerate([*ends, None])]
+        stages.append(Stage(name, tuple(parts)))
+    return Pipeline(tuple(stages), draws.delay_us)
 
 
 def draw(model: UncertainModel, count: int, seed: int, *, sums_many: bool = False) -> Draws:
@@ -163,6 +179,8 @@ def _of_means(model: UncertainModel, drawn: Draws, seed: int, *, sums_many: bool
     overhead_us, ns_per_byte = (
         one * factors[:, None, :] for one in (drawn.overhead_us, drawn.ns_per_byte)
     )
+    if isinstance(model, UncertainMachine):
+        _keep_shared(model, ns_per_byte)
     for array in (overhead_us, ns_per_byte, factors):
         array.flags.writeable = False
     return replace(drawn, overhead_us=overhead_us, ns_per_byte=ns_per_byte, mean_factors=factors)
@@ -193,6 +211,8 @@ def _draw(model: UncertainModel, count: int, seed: int) -> Draws:
         _keep_below_total(model, overhead_us, ns_per_byte)
     np.clip(overhead_us, 0.0, MAX_OVERHEAD_US, out=overhead_us)
     np.clip(ns_per_byte, 0.0, MAX_NS_PER_BYTE, out=ns_per_byte)
+    if isinstance(model, UncertainMachine):
+        _keep_shared(model, ns_per_byte)
     for j, stage in enumerate(model.stages):  # last: the estimate stays as it is
         for r, part in enumerate(stage.stage.ranges):
             overhead_us[j, r, 0], ns_per_byte[j, r, 0] = part.overhead_us, part.ns_per_byte
@@ -201,7 +221,9 @@ def _draw(model: UncertainModel, count: int, seed: int) -> Draws:
     for array in (overhead_us, ns_per_byte, ends_bytes):
         array.flags.writeable = False
     names = tuple(stage.name for stage in model.stages)
-    return Draws(model.kind, names, overhead_us, ns_per_byte, ends_bytes, model.delay_us)
+    machine = model.model if isinstance(model, UncertainMachine) else None
+    costs = overhead_us, ns_per_byte, ends_bytes
+    return Draws(model.kind, names, *costs, model.delay_us, machine=machine)
 
 
 def project(overhead_us: Floats, ns_per_byte: Floats, covariance: Floats) -> tuple[Floats, Floats]:
@@ -354,6 +376,13 @@ def _keep_below_total(model: UncertainAggregate, overhead_us: Floats, ns_per_byt
                 _move_below(overhead_us, ns_per_byte, (i, j), at, covariances)
         np.maximum(overhead_us, 0.0, out=overhead_us)
         np.maximum(ns_per_byte, 0.0, out=ns_per_byte)
+
+
+def _keep_shared(model: UncertainMachine, ns_per_byte: Floats) -> None:
+    """Raise costs per byte, (stages, ranges, draws), to what the lanes of their stage share."""
+    for j, rules in enumerate(model.rules):
+        ranges = len(model.stages[j].stage.ranges)
+        np.maximum(ns_per_byte[j, :ranges], rules.shared_ns_per_byte, out=ns_per_byte[j, :ranges])
 
 
 def _move_below(

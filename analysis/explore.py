@@ -10,15 +10,21 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 import solvers
 from analysis.comparison import Cell, cells
 from contract.limits import MAX_MESSAGE_BYTES
+from domain.aggregate import Aggregate
 from domain.default_sizes import DefaultSize, default_sizes
+from domain.machine import Machine
 from domain.model import CostModel
 from domain.pipeline import Pipeline
-from domain.problem import FragmentLimits, Problem, problem_of
+from domain.problem import FragmentLimits, MachineProblem, Problem, problem_of
 from domain.solution import Strategy
 from solvers.count_points import CountPoint
+from solvers.machine.bound import count_bounds_us
+from solvers.machine.costs import Costs
 
 COUNTS_LIMIT_S = 0.5
 SIZES_LIMIT_S = 1.5
@@ -39,6 +45,11 @@ _SHARED = (
 _FOREMOST = (Strategy.EXACT, 0.5)
 _NESTED = (Strategy.HIERARCHICAL, Strategy.HIERARCHICAL_RAMP)
 _OF_AGGREGATE = (Strategy.SINGLE, Strategy.REPEAT, Strategy.FIXED)
+_OF_KIND = {
+    Pipeline.kind: (*_SHARED, *_NESTED),
+    Aggregate.kind: _OF_AGGREGATE,
+    Machine.kind: (*_OF_AGGREGATE, Strategy.RAMP_REPEAT, Strategy.EXACT),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +112,12 @@ def shown_counts(near: int) -> tuple[int, ...]:
 def counts(asked: Surroundings, *, time_limit_s: float) -> tuple[CountPoint, ...]:
     """Return the latency against the number of fragments. Raises Infeasible.
 
-    Of an aggregate for equal fragments alone, with the answer's bound, which is of all counts.
+    Of an aggregate for equal fragments alone, with the answer's bound, which is of all counts; of a
+    machine for equal fragments, with bounds, and the answer.
     """
     wanted = shown_counts(asked.fragments)
+    if isinstance(asked.model, Machine):
+        return tuple(_counts_of_machine(asked, asked.model, wanted))
     if not isinstance(asked.model, Pipeline):
         return tuple(_counts_outside(asked, wanted))
     problem = Problem(asked.model, asked.message_bytes, asked.limits, asked.fragment_cap)
@@ -127,6 +141,20 @@ def _counts_outside(asked: Surroundings, wanted: tuple[int, ...]) -> Iterator[Co
         if count <= maximum:
             equal_us = asked.model.latency_us([asked.message_bytes / count] * count)
             yield CountPoint(count, equal_us, asked.lower_bound_us, None)
+
+
+def _counts_of_machine(
+    asked: Surroundings, machine: Machine, wanted: tuple[int, ...]
+) -> Iterator[CountPoint]:
+    problem = MachineProblem(machine, asked.message_bytes, asked.limits, asked.fragment_cap)
+    admitted = problem.count_range()
+    counts = np.array([one for one in wanted if admitted.minimum <= one <= admitted.maximum])
+    equal_us = Costs(machine).equal_us(asked.message_bytes / counts, counts) + machine.delay_us
+    bounds_us = count_bounds_us(problem, counts)
+    for count, us, bound_us in zip(
+        counts.tolist(), equal_us.tolist(), bounds_us.tolist(), strict=True
+    ):
+        yield _known_of(asked, CountPoint(count, us, bound_us, None))
 
 
 def shown_sizes(message_bytes: int) -> tuple[int, ...]:
@@ -179,7 +207,7 @@ def _every(asked: Surroundings, max_message_bytes: int) -> list[Line]:
     largest = problem_of(
         asked.model, max_message_bytes, asked.limits, fragment_cap=asked.fragment_cap
     )
-    shared = (*_SHARED, *_NESTED) if isinstance(asked.model, Pipeline) else _OF_AGGREGATE
+    shared = _OF_KIND[asked.model.kind]
     return [
         *found,
         *(

@@ -91,6 +91,8 @@ def held_to_overlap(
     `refused` says what is to be measured before a cut is set, None where it may be; `knows` whether
     a cut's sizes were measured.
     """
+    if draws.machine is not None:  # which says itself what overlaps
+        return decision, None
     if overlap.structure is not None:
         return _held_to_structure(decision, overlap.structure, choices, draws, knows), None
     if not overlap.is_bare or draws.kind != Pipeline.kind:

@@ -13,6 +13,7 @@ from domain.model import CostModel
 from domain.solution import Notice
 from domain.structure import KnownOverlap, Structure
 from domain.uncertain_answer import Decision, DecisionCode, Reason
+from domain.uncertainty import UncertainMachine, UncertainModel
 
 OVERLAP_NOT_KNOWN = "overlap_not_known"  # the code of what a model takes for granted of its stages
 
@@ -25,6 +26,28 @@ def held_back(decision: Decision, model: CostModel) -> Decision:
     if not (model.premise and decision.code is DecisionCode.SET_IT):
         return decision
     return replace(decision, code=DecisionCode.MEASURE_FIRST, reason=Reason.PREMISE, measure=None)
+
+
+def words_taken_as_known(model: UncertainModel) -> tuple[Notice, ...]:
+    """Return what of a machine no draw varies; nothing of other models."""
+    if not isinstance(model, UncertainMachine):
+        return ()
+    rules = model.rules
+    said = {
+        "lanes": any(one.lanes > 1 for one in rules),
+        "what they share": any(one.shared_ns_per_byte > 0.0 for one in rules),
+        "delays": any(one.delay_us > 0.0 for one in rules),
+        "processors": any(one.processor is not None for one in rules),
+        "windows": bool(model.windows),
+    }
+    *others, last = (name for name, is_said in said.items() if is_said)
+    names = f"{', '.join(others)} and {last}" if others else last
+    return (
+        Notice(
+            "words_taken_as_known",
+            f"how sure this is is of the costs alone: the {names} of these stages count as known",
+        ),
+    )
 
 
 def contradicted(structure: Structure, stages_overlap: bool | None) -> tuple[Notice, ...]:

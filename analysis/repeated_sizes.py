@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.draw_costs import (
     PricedSizes,
+    at_least_us,
     costs_of,
     native_of,
     quantiles_of_rows,
@@ -42,6 +43,7 @@ _MAX_JUMP = 32  # up to so many fragments one more, a tiny one, is felt: the siz
 _MAX_INNER_JUMP = 512  # and up to so many between sizes that are good
 _SMALLEST_BYTES = 64  # of the sizes that are tried where the limits and the counts admit less
 _SCREENED_DRAWS = 16
+_SAMPLED = 8  # sizes of least bounds, by which the bounds of the others are judged
 _SCREENED_REGRET = 0.1  # a size beyond that in every one of these draws is not looked at again
 _ROUNDED_SIZES = 12  # so many of the best sizes are rounded to every unit
 _NEIGHBOURS = 12  # sizes on either side of the best one
@@ -264,13 +266,19 @@ def _inner_jumps(problem: MessageProblem, draws: Draws, sizes: Ints, are_good: F
 
 
 def _ends(draws: Draws) -> Ints:
-    """The last bytes of ranges as estimated, ascending, each once."""
+    """The last bytes of ranges as estimated, and the greatest sizes of which a machine's window of
+    bytes holds so many, ascending, each once.
+    """
     return draws.derived(_estimated_ends)
 
 
 def _estimated_ends(draws: Draws) -> Ints:
     ends = draws.ends_bytes[..., 0]
-    return np.unique(ends[np.isfinite(ends)].astype(np.int64))
+    found = [ends[np.isfinite(ends)].astype(np.int64)]
+    if draws.machine is not None:
+        windows = [one.bytes for one in draws.machine.windows if one.bytes is not None]
+        found += [size // _COUNTS[:_MAX_JUMP] for size in windows]
+    return np.unique(np.concatenate(found))
 
 
 def _before(problem: MessageProblem, counts: Ints) -> Ints:
@@ -391,15 +399,31 @@ def _are_among(sizes: Ints, asked: Ints) -> Flags:
 
 def _is_near_best(problem: MessageProblem, draws: Draws, sizes: Ints) -> Flags:
     """Which are near the best in some of a few draws, and the best cut into more than one."""
-    if not len(sizes):
-        return np.zeros(0, dtype=bool)
-    few = _priced(problem, draws.derived(_few), sizes)
+    are_near = np.zeros(len(sizes), dtype=bool)
+    could = _could_be_near(problem, draws.derived(_few), sizes).nonzero()[0]
+    if not len(could):
+        return are_near
+    few = _priced(problem, draws.derived(_few), sizes[could])
     near_us = few.best_us * (1.0 + _SCREENED_REGRET)
-    is_kept: Flags = np.any(few.latency_us <= near_us, axis=1)
-    cuts = len(sizes) - int(sizes[-1] == problem.message_bytes)
+    are_near[could] = np.any(few.latency_us <= near_us, axis=1)
+    cuts = len(could) - int(sizes[could[-1]] == problem.message_bytes)
     if cuts:
-        is_kept[few.latency_us[:cuts].sum(axis=1).argmin()] = True
-    return is_kept
+        are_near[could[few.latency_us[:cuts].sum(axis=1).argmin()]] = True
+    return are_near
+
+
+def _could_be_near(problem: MessageProblem, few: Draws, sizes: Ints) -> Flags:
+    """Which sizes' bounds admit that they are near the best in some draw, where there are bounds;
+    and the cut and the size of least bounds.
+    """
+    bounds_us = at_least_us(few, problem.message_bytes, sizes)
+    if bounds_us is None or not len(sizes):
+        return np.ones(len(sizes), dtype=bool)
+    sample = bounds_us.sum(axis=1).argsort(kind="stable")[:_SAMPLED]
+    best_us = repeated_us(few, problem.message_bytes, sizes[sample]).min(axis=0)
+    could: Flags = np.any(bounds_us <= best_us * (1.0 + _SCREENED_REGRET), axis=1)
+    could[sample] = True
+    return could
 
 
 def _few(draws: Draws) -> Draws:

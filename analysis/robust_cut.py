@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.draw_costs import PricedSizes, cut_us, quantile, regrets_over, repeated_us
-from analysis.draws import Draws
+from analysis.draws import Draws, pipeline_of
 from analysis.repeated_sizes import is_admitted
 from domain.nested import NestedSchedule
-from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import MessageProblem, Problem
 from domain.uncertain_answer import RegretFigures, RobustChoice
 from domain.uncertainty import ANSWER, NamedCut
@@ -131,17 +130,6 @@ def _chosen(
         size_worst_regret=float(worst[size]),
         is_best_size=are_all,
     )
-
-
-def pipeline_of(draws: Draws, at: int) -> Pipeline:
-    """Return the stages as they are in one draw."""
-    stages = []
-    for j, name in enumerate(draws.names):
-        ends = [int(end) for end in draws.ends_bytes[j, :, at] if np.isfinite(end)]
-        costs = draws.overhead_us[j, :, at].tolist(), draws.ns_per_byte[j, :, at].tolist()
-        parts = [FitRange(costs[0][r], costs[1][r], end) for r, end in enumerate([*ends, None])]
-        stages.append(Stage(name, tuple(parts)))
-    return Pipeline(tuple(stages), draws.delay_us)
 
 
 def _cut_us(draws: Draws, message_bytes: int, cut: tuple[int, ...]) -> Floats:

@@ -18,9 +18,9 @@ from math import inf, nan
 
 from analysis.cut_slopes import cut_slopes
 from analysis.explain import Explained
-from contract.limits import MAX_NS_PER_BYTE, MAX_OVERHEAD_US
+from analysis.machine_sensitivities import machine_sensitivities, may_cost_more
 from domain.pipeline import Pipeline
-from domain.problem import Problem
+from domain.problem import MachineProblem, Problem
 from domain.sensitivity import Basis, CostChange, Sensitivities, Slope, StageSensitivity
 from domain.solution import Solution, Strategy
 from solvers.contract import Deadline
@@ -39,14 +39,25 @@ _NO_DEADLINE = Deadline(inf)
 _OPTIMAL = (Strategy.AUTO, Strategy.EXACT)
 
 
-def sensitivities(solution: Solution, asked: Strategy) -> Sensitivities | None:
+def sensitivities(
+    solution: Solution, asked: Strategy, *, repeated_bytes: int | None = None
+) -> Sensitivities | None:
     """Return how a solution's latency moves; None of an aggregate, of very many fragments, and of
     costs so near the greatest that 10 % more is none.
 
     The optimum's derivatives where the stages are lines and the strategy asked for seeks the
-    optimum, else those of the solution's own cut.
+    optimum, else those of the solution's own cut, as of machines. Of these `repeated_bytes` is the
+    best repeated size, for which lanes and places are changed where the cut repeats none.
     """
     problem = solution.problem
+    if isinstance(problem, MachineProblem):
+        return machine_sensitivities(
+            problem,
+            solution.schedule.fragment_bytes,
+            CHANGES,
+            latency_us=solution.latency_us,
+            repeated_bytes=repeated_bytes,
+        )
     if not isinstance(problem, Problem):
         return None
     cuts = solution.levels or (solution.schedule.fragment_bytes,)
@@ -112,12 +123,7 @@ def _same_cut_us(explained: Explained, changed: Sequence[tuple[int, float]]) -> 
 
 
 def _may_cost_more(pipeline: Pipeline) -> bool:
-    most = 1.0 + max(CHANGES)
-    return all(
-        part.overhead_us * most <= MAX_OVERHEAD_US and part.ns_per_byte * most <= MAX_NS_PER_BYTE
-        for stage in pipeline.stages
-        for part in stage.ranges
-    )
+    return may_cost_more(pipeline, max(CHANGES))
 
 
 def _optimum(

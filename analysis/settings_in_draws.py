@@ -38,7 +38,7 @@ from domain.uncertain_answer import (
     SettingInDraws,
     SettingsInDraws,
 )
-from domain.uncertainty import KnownErrors, NamedCut, seed_of, source_of
+from domain.uncertainty import KnownErrors, NamedCut, UncertainMachine, seed_of, source_of
 from domain.workload import Workload
 
 Floats = NDArray[np.float64]
@@ -199,8 +199,8 @@ def _held_to_file(
         reason = Reason.FILE_NOT_FASTER
     elif errors.model.model.premise:
         reason = Reason.PREMISE
-    elif (by_overlap := doubt_of(errors.overlap, len(errors.model.stages))) is not None:
-        reason = by_overlap
+    elif not isinstance(errors.model, UncertainMachine):  # which says itself what overlaps
+        reason = doubt_of(errors.overlap, len(errors.model.stages))
     if reason is None:
         return found
     unmeasured = size if reason is Reason.NOT_MEASURED else None

@@ -13,6 +13,8 @@ from analysis.range_size import range_size
 from analysis.sensitivities import sensitivities
 from analysis.size_curve import SizeChoice, choose_size
 from analysis.uncertainty import UncertaintyQuestion, assess_solution
+from domain.in_flight import InFlight
+from domain.problem import MachineProblem
 from domain.sensitivity import Sensitivities
 from domain.solution import Solution
 from domain.uncertain_answer import Uncertainty
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Solved:
     """A solution and the time it took; at the end with other settings beside it, how it moves
-    with the costs, what their errors leave of it where they are known, and the size to repeat.
+    with the costs, what their errors leave of it where they are known, the size to repeat, and what
+    a machine has in flight.
     """
 
     solution: Solution
@@ -33,6 +36,7 @@ class Solved:
     uncertainty: Uncertainty | None = None
     sensitivities: Sensitivities | None = None
     choice: SizeChoice | None = None
+    in_flight: InFlight | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,13 @@ class MessageQuestion(SolveQuestion):
             found.solve_ms,
             baselines,
             uncertainty,
-            sensitivities(found.solution, self.strategy),
+            sensitivities(
+                found.solution,
+                self.strategy,
+                repeated_bytes=best.size_bytes if (best := baselines.best_repeat) else None,
+            ),
             self._choice(uncertainty),
+            _in_flight(found.solution, baselines),
         )
 
     def _choice(self, uncertainty: Uncertainty | None) -> SizeChoice | None:
@@ -82,6 +91,16 @@ class MessageQuestion(SolveQuestion):
         if found is None or measured is None:
             return found
         return replace(found, over=range_size(self.problem, measured_bytes=measured))
+
+
+def _in_flight(solution: Solution, baselines: BaselineSet) -> InFlight | None:
+    """What a machine has in flight; None of plain stages, for which nothing is imported."""
+    if not isinstance(solution.problem, MachineProblem):
+        return None
+    from analysis.in_flight import in_flight
+
+    best = baselines.best_repeat
+    return in_flight(solution, solution.problem, best.size_bytes if best else None)
 
 
 def solve(question: MessageQuestion, best: Callable[[Solved], None]) -> Solved:

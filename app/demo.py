@@ -37,7 +37,7 @@ from contract.compare import CompareOut
 from contract.fit import FitOut
 from contract.optimize import OptimizeIn, OptimizeOut
 from domain.errors import SluiceError
-from domain.solution import Strategy
+from domain.solution import COMPARED, Strategy
 from domain.units import format_bytes
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -210,7 +210,7 @@ def _comparison(client: Client, answer: OptimizeOut) -> Iterator[Part]:
     body = {
         "pipeline": answer.pipeline,
         "message_bytes": [answer.message_bytes],
-        "strategies": [name for name in Strategy if name is not Strategy.AUTO],
+        "strategies": [name for name in COMPARED if name is not Strategy.AUTO],
         "static_bytes": STATIC_BYTES,
     }
     rows = read_output(CompareOut, client.post("/compare", dump_json(body))).rows

@@ -39,6 +39,7 @@ KINDS: dict[str, ErrorKind] = {
     "invalid_input": ErrorKind(422, _INPUT, "Invalid input"),
     "inconsistent_input": ErrorKind(422, _INPUT, "Fields that exclude each other"),
     "invalid_stage": ErrorKind(422, _INPUT, "Invalid stage"),
+    "would_deadlock": ErrorKind(422, _INPUT, "Stages would wait for each other for ever"),
     "invalid_limits": ErrorKind(422, _INPUT, "Invalid limits"),
     "unreadable_trace": ErrorKind(422, _INPUT, "Unreadable trace"),
     "invalid_table": ErrorKind(422, _INPUT, "Invalid table file"),
@@ -47,6 +48,9 @@ KINDS: dict[str, ErrorKind] = {
     "not_published": ErrorKind(422, _INPUT, "A cost that was not published"),
     "infeasible": ErrorKind(422, _REFUSED, "No cut satisfies the limits"),
     "strategy_declined": ErrorKind(422, _REFUSED, "The strategy cannot run on this problem"),
+    "needs_plain_stages": ErrorKind(
+        422, _REFUSED, "This takes no lanes, windows, delays and processors"
+    ),
     "poor_fit": ErrorKind(422, _REFUSED, "The data do not support an estimate"),
     "measurement_missing": ErrorKind(422, _REFUSED, "A measurement is missing"),
     "not_measurable": ErrorKind(422, _REFUSED, "Not measurable here"),

@@ -241,6 +241,13 @@ def document_of(words: Sequence[Asked], values: Mapping[tuple[str, ...], Any]) -
 # --- parts of a body ------------------------------------------------------------------------------
 
 
+def wire_name(name: str) -> str:
+    """Return the name that a field of this name has in a body: a keyword of Python, as `from`, is
+    declared with `_` behind it.
+    """
+    return name.removesuffix("_")
+
+
 class _Part:
     """A part of a body, whose schema has the words of its fields."""
 
@@ -254,10 +261,11 @@ class _Part:
         properties = found.get("properties", {})
         for each in fields(cls):  # type: ignore[arg-type]
             declared: Asked | None = each.metadata.get(_ASKED)
+            name = wire_name(each.name)
             if declared is not None:
-                properties[each.name]["description"] = declared.means
+                properties[name]["description"] = declared.means
             if isinstance(made := default_of(each), (list, dict)):
-                properties[each.name].setdefault("default", made)
+                properties[name].setdefault("default", made)
         return schema
 
 
@@ -273,6 +281,7 @@ class Input(_Part):
         "extra": "forbid",
         "strict": True,
         "allow_inf_nan": False,
+        "alias_generator": wire_name,
     }
     max_members: ClassVar[int] = 20_000
     schema_rules: ClassVar[Schema] = {}
@@ -308,6 +317,25 @@ class Output(_Part):
         "allow_inf_nan": False,
         "json_schema_serialization_defaults_required": True,
     }
+
+
+class Sparse(Output):
+    """A part of an answer that has a field with a default only where it says something else, so
+    that bodies which say nothing of it are as they were before there was such a field.
+
+    What is left out of an object's `__dict__` is not written, and reads as its class has it.
+    """
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[Strict] = {
+        **Output.__pydantic_config__,
+        "json_schema_serialization_defaults_required": False,
+    }
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            if vars(self)[each.name] == each.default:
+                del vars(self)[each.name]
 
 
 @overload

@@ -69,7 +69,7 @@ MAX_TIME_LIMIT_S = 3600.0
 # --- comparisons, and cuts that are given ---------------------------------------------------------
 
 MAX_COMPARED = 1_000  # message sizes x strategies in one comparison
-NUM_STRATEGIES = 12
+NUM_STRATEGIES = 13
 MAX_SIMULATED = 200_000  # intervals in one answer; about 12 MB of JSON
 
 # --- own transfers of a message -------------------------------------------------------------------

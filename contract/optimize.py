@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias, get_args
 from .constraints import ConstraintsIn, ConstraintsOut
 from .declare import Input, Output, asked, exactly_one, output, sent
 from .fit import FitOut
+from .in_flight import InFlightOut, LimitOut
 from .limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, MAX_ASKED_ROWS
 from .notices import NoticeOut
 from .pipeline import AggregateOut, PipelineOut
@@ -313,5 +314,16 @@ class DeliveredOptimizeOut(OptimizeOut):
     )
 
 
-StoredOptimizeOut: TypeAlias = OptimizeOut | DeliveredOptimizeOut
+@output(kw_only=True)
+class MachineOptimizeOut(OptimizeOut):
+    """An answer whose stages have lanes, delays, processors or windows. No other has these
+    fields.
+    """
+
+    in_flight: InFlightOut = sent("lanes and places: given, in use, and enough")
+    period_us: float = sent("the time between two fragments of a message without end, µs")
+    limit: LimitOut = sent("what sets this pace")
+
+
+StoredOptimizeOut: TypeAlias = OptimizeOut | DeliveredOptimizeOut | MachineOptimizeOut
 AnyOptimizeOut: TypeAlias = StoredOptimizeOut | TransfersOut

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from .declare import Input, Output, asked, one_of, output, rule, sent
-from .limits import MAX_RANGES, MAX_STAGES
+from .declare import Input, Output, Sparse, asked, documented, one_of, output, rule, sent
+from .limits import MAX_PLACES, MAX_RANGES, MAX_STAGES, MAX_WINDOW_FRAGMENTS, MAX_WINDOWS
 from .rules import Bytes, Name, NsPerByte, OverheadUs
+
+Lanes = Annotated[int, rule(ge=1, le=MAX_PLACES, is_whole=True)]
+Places = Annotated[int, rule(ge=1, le=MAX_WINDOW_FRAGMENTS, is_whole=True)]
+
+_LANES = "how many fragments the stage handles at once, in turn"
+_SHARED = "what of its cost all lanes share, ns per byte"
+_DELAY = "how long it takes until the next stage has a fragment, which occupies nothing, µs"
+_PROCESSOR = "stages of one name take turns"
+_HANDOFF = "bytes are handed on as they move, so many at a time"
 
 
 class LineCostIn(Input):
@@ -21,9 +30,12 @@ class LineStageIn(LineCostIn):
     """A stage whose cost is one line at every fragment size."""
 
     handoff_bytes: Bytes | None = asked(
-        "bytes are handed on as they move, so many at a time; null: a fragment is handed on whole",
-        default=None,
+        f"{_HANDOFF}; null: a fragment is handed on whole", default=None
     )
+    lanes: Lanes | None = asked(f"{_LANES}; null: one", default=None)
+    shared_ns_per_byte: NsPerByte | None = asked(f"{_SHARED}; null: nothing", default=None)
+    delay_us: OverheadUs | None = asked(f"{_DELAY}; null: none", default=None)
+    processor: Name | None = asked(f"{_PROCESSOR}; null: it has one of its own", default=None)
 
 
 class RangeIn(Input):
@@ -49,9 +61,12 @@ class RangesStageIn(RangesCostIn):
     """A stage with a line for each range of fragment sizes, ascending, the last one open."""
 
     handoff_bytes: Bytes | None = asked(
-        "bytes are handed on as they move, so many at a time; null: a fragment is handed on whole",
-        default=None,
+        f"{_HANDOFF}; null: a fragment is handed on whole", default=None
     )
+    lanes: Lanes | None = asked(f"{_LANES}; null: one", default=None)
+    shared_ns_per_byte: NsPerByte | None = asked(f"{_SHARED}; null: nothing", default=None)
+    delay_us: OverheadUs | None = asked(f"{_DELAY}; null: none", default=None)
+    processor: Name | None = asked(f"{_PROCESSOR}; null: it has one of its own", default=None)
 
 
 def _form(value: Any) -> str:
@@ -66,13 +81,30 @@ StageIn = Annotated[
 CostIn = Annotated[LineCostIn | RangesCostIn, one_of(_form, line=LineCostIn, ranges=RangesCostIn)]
 
 
+class WindowIn(Input):
+    """At most so many fragments, or bytes, between the start of one stage and the end of another.
+
+    Bytes are counted in fragments of the greatest size of a cut. Of fragments and bytes at least
+    one is given, and of both the tighter one counts.
+    """
+
+    from_: Name = asked("the stage at whose start a fragment takes a place, by its name")
+    to: Name = asked("the stage at whose end it leaves its place, by its name")
+    fragments: Places | None = asked("how many fragments it holds; null: any", default=None)
+    bytes: Bytes | None = asked("how many bytes it holds; null: any", default=None)
+    return_us: OverheadUs = asked("how long it takes until a place is free again, µs", default=0.0)
+
+
 class PipelineIn(Input):
-    """Ordered stages, and a constant delay that occupies none of them."""
+    """Ordered stages, a constant delay that occupies none of them, and windows over them."""
 
     stages: Annotated[list[StageIn], rule(min_length=1, max_length=MAX_STAGES, fail_fast=True)] = (
         asked("the stages, in the order in which a fragment passes them")
     )
     delay_us: OverheadUs = asked("a constant delay that occupies no stage, µs", default=0.0)
+    windows: (
+        Annotated[list[WindowIn], rule(max_length=MAX_WINDOWS, fail_fast=True)] | None
+    ) = asked("what bounds the fragments under way; null: nothing", default=None)
 
 
 class AggregateIn(Input):
@@ -98,12 +130,17 @@ class RangeOut(Output):
 
 
 @output
-class LineStageOut(Output):
+class LineStageOut(Sparse):
     """A stage whose cost is one line at every fragment size."""
 
     name: str = sent("what the stage is called")
     overhead_us: float = sent("µs per fragment")
     ns_per_byte: float = sent("ns per byte")
+    handoff_bytes: int | None = sent(_HANDOFF, default=None)
+    lanes: int = sent(_LANES, default=1)
+    shared_ns_per_byte: float = sent(_SHARED, default=0.0)
+    delay_us: float = sent(_DELAY, default=0.0)
+    processor: str | None = sent(_PROCESSOR, default=None)
 
     @property
     def parts(self) -> tuple[RangeOut, ...]:
@@ -112,11 +149,16 @@ class LineStageOut(Output):
 
 
 @output
-class RangesStageOut(Output):
+class RangesStageOut(Sparse):
     """A stage with a line for each range of fragment sizes."""
 
     name: str = sent("what the stage is called")
     ranges: tuple[RangeOut, ...] = sent("a line for each range of fragment sizes, ascending")
+    handoff_bytes: int | None = sent(_HANDOFF, default=None)
+    lanes: int = sent(_LANES, default=1)
+    shared_ns_per_byte: float = sent(_SHARED, default=0.0)
+    delay_us: float = sent(_DELAY, default=0.0)
+    processor: str | None = sent(_PROCESSOR, default=None)
 
     @property
     def parts(self) -> tuple[RangeOut, ...]:
@@ -124,31 +166,31 @@ class RangesStageOut(Output):
         return self.ranges
 
 
+StageOut: TypeAlias = LineStageOut | RangesStageOut
+# By the names that a request has, of which `from` is no name of a field in Python.
+WindowOut: TypeAlias = Annotated[
+    dict[str, str | int | float],
+    documented(
+        properties={
+            "from": {"type": "string"},
+            "to": {"type": "string"},
+            "fragments": {"type": "integer"},
+            "bytes": {"type": "integer"},
+            "return_us": {"type": "number"},
+        },
+        required=["from", "to"],
+        additionalProperties=False,
+    ),
+]
+
+
 @output
-class LineHandoffStageOut(LineStageOut):
-    """A stage of one line that hands its bytes on as they move."""
-
-    handoff_bytes: int = sent("bytes are handed on as they move, so many at a time")
-
-
-@output
-class RangesHandoffStageOut(RangesStageOut):
-    """A stage with several lines that hands its bytes on as they move."""
-
-    handoff_bytes: int = sent("bytes are handed on as they move, so many at a time")
-
-
-# A field that is only there where it is set: bodies of other stages stay as they were.
-HandoffStageOut: TypeAlias = LineHandoffStageOut | RangesHandoffStageOut
-StageOut: TypeAlias = HandoffStageOut | LineStageOut | RangesStageOut
-
-
-@output
-class PipelineOut(Output):
+class PipelineOut(Sparse):
     """A pipeline in the form that requests have."""
 
     stages: tuple[StageOut, ...] = sent("the stages, in the order in which a fragment passes them")
     delay_us: float = sent("a constant delay that occupies no stage, µs")
+    windows: tuple[WindowOut, ...] = sent("what bounds the fragments under way", default=())
 
 
 @output

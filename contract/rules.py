@@ -72,6 +72,7 @@ Strategy: TypeAlias = Literal[
     "repeat",
     "ramp",
     "ramp_up_down",
+    "ramp_repeat",
     "hierarchical",
     "hierarchical_ramp",
     "static",

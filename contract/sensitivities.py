@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .declare import Output, output, sent
+from .declare import Output, Sparse, output, sent
 
 
 @output
@@ -32,21 +32,45 @@ class CostChangeOut(Output):
 
 
 @output
-class StageSensitivityOut(Output):
-    """How the latency moves with a stage's overhead (µs per µs) and cost (µs per ns/byte)."""
+class PlacesChangeOut(Output):
+    """What one lane or place fewer, and one more, do to the message in `repeated_bytes`, µs."""
+
+    places: int = sent("how many lanes or places there are")
+    fewer_us: float | None = sent("what it takes with one fewer, µs; null: there is one")
+    more_us: float | None = sent("what it takes with one more, µs; null: no more are admitted")
+
+
+@output
+class StageSensitivityOut(Sparse):
+    """How the latency moves with a stage's overhead (µs per µs) and cost (µs per ns/byte).
+
+    Of a machine also with the delay behind the stage, and with its lanes where it has several.
+    """
 
     name: str = sent("the stage by its name")
     by_overhead: SlopeOut = sent("µs of latency per µs of overhead")
     by_ns_per_byte: SlopeOut = sent("µs of latency per ns/byte")
     changes: tuple[CostChangeOut, ...] = sent("what changes of both costs do")
+    by_delay: SlopeOut | None = sent("µs of latency per µs of delay behind the stage", default=None)
+    lanes: PlacesChangeOut | None = sent("what other lanes do", default=None)
 
 
 @output
-class SensitivitiesOut(Output):
+class WindowSensitivityOut(Output):
+    """How the latency moves with a window: with its way back (µs per µs), and with its places."""
+
+    name: str = sent("the stages that it is over, by their names")
+    by_return: SlopeOut = sent("µs of latency per µs until a place is free again")
+    places: PlacesChangeOut | None = sent("what other places do; null: no size can be repeated")
+
+
+@output
+class SensitivitiesOut(Sparse):
     """How the latency moves with the costs, and with the message (µs per byte).
 
     `basis` is `optimum` of this model, the best real-valued cut into as many fragments, or `cut`,
-    the answer's own cut as it is, of which nothing is said by the message.
+    the answer's own cut as it is, of which nothing is said by the message. Of a machine with
+    windows, and where one size can be repeated what that takes: lanes and places are changed there.
     """
 
     basis: str = sent(
@@ -55,3 +79,8 @@ class SensitivitiesOut(Output):
     sentence: str = sent("what decides the latency, in words")
     by_message_byte: SlopeOut = sent("µs of latency per byte of the message")
     stages: tuple[StageSensitivityOut, ...] = sent("each stage, in their order")
+    windows: tuple[WindowSensitivityOut, ...] = sent("each window, in their order", default=())
+    repeated_bytes: int | None = sent(
+        "the size for which lanes and places are changed, bytes", default=None
+    )
+    repeated_us: float | None = sent("what the message takes in it as it is, µs", default=None)

@@ -127,6 +127,31 @@ class SimulateOut(Output):
 
 
 @output
+class LagOut(Output):
+    """How a processor orders the fragments of its two stages.
+
+    It handles a fragment in the later stage when the earlier one has handled as many more.
+    """
+
+    processor: str = sent("what the processor is called")
+    lag: int = sent("by how many fragments its earlier stage is ahead of its later one")
+
+
+@output
+class MachineRunOut(SimulateOut):
+    """A run of a cut through stages with lanes, delays, processors or windows.
+
+    Fragments take lanes in turn. Where lanes share a part of a stage's cost, a fragment is in the
+    stage from the start of what its lane does alone to the end of what all share. `busy_us` is of
+    all lanes together, and the bottleneck the stage that is busy longest by its busiest lane.
+    """
+
+    lags: tuple[LagOut, ...] = sent(
+        "the order of each processor's fragments, which takes the least time for this cut"
+    )
+
+
+@output
 class DeliveredOut(SimulateOut):
     """A run of what the stages chose: their pulses, and what to compare the latency with.
 

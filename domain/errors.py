@@ -15,6 +15,7 @@
     |  `- InvalidFields        several fields at once
     |- Infeasible              no cut of the message satisfies the limits
     |- StrategyDeclined        this strategy cannot run on this problem
+    |- NeedsPlainStages        what is asked for takes no lanes, windows, delays and processors
     |- PoorFit                 the data do not support an estimate
     |- MeasurementMissing      what was measured is not enough for what was asked
     |- NotMeasurable           what was to be measured is not here, or fails
@@ -125,6 +126,14 @@ class StrategyDeclined(SluiceError):
     """The strategy asked for cannot run on this problem; the detail says what it needs."""
 
     code = "strategy_declined"
+
+
+class NeedsPlainStages(SluiceError):
+    """What is asked for takes stages without lanes, delays, processors and windows; the detail
+    names the first of these that is set.
+    """
+
+    code = "needs_plain_stages"
 
 
 class PoorFit(SluiceError):

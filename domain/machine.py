@@ -36,7 +36,8 @@ from contract.limits import (
     MAX_WINDOWS,
 )
 from domain.derived import Derived
-from domain.errors import Infeasible, InvalidStage, WouldDeadlock
+from domain.errors import Infeasible, InvalidStage, NeedsPlainStages, WouldDeadlock
+from domain.model import CostModel
 from domain.pipeline import Pipeline, Stage, check_cost
 
 Lags = tuple[int, ...]
@@ -270,6 +271,13 @@ class Machine(Derived):
             for one in self.windows
         ]
         return {"rules": rules, **({"windows": windows} if windows else {})}
+
+    def first_word(self) -> tuple[str, int | None]:
+        """Return the first word that is set, and the place of its stage, None for `windows`."""
+        for j, rules in enumerate(self.rules):
+            for name in _set(rules, StageRules()):
+                return name, j
+        return "windows", None
 
     def with_rules(
         self, *, lanes: Mapping[int, int] | None = None, places: Mapping[int, int] | None = None
@@ -515,6 +523,22 @@ class Machine(Derived):
                 return tuple(reversed(path))
             i, j = before
 
+    def in_use(self, times: NodeTimes) -> list[int]:
+        """Return how many places of each of the network's windows are in use at once, at most; each
+        is until it has come back. O(k log k windows).
+        """
+        found = []
+        for one in self.network.windows:
+            taken = sorted(row[one.first] for row in times.start_us)
+            back = sorted(row[one.last] + one.return_us for row in times.end_us)
+            most = free = 0
+            for number, at in enumerate(taken, start=1):
+                while back[free] <= at and free < number - 1:
+                    free += 1
+                most = max(most, number - free)
+            found.append(most)
+        return found
+
     # --- equal fragments --------------------------------------------------------------------------
 
     def equal_us(self, fragment_bytes: float, count: int) -> float:
@@ -558,6 +582,24 @@ class Machine(Derived):
                 through_us = sum(times[first : second + 1]) + sum(delay[first:second])
                 paces.append(through_us / (1 + lags[at]))
         return max(paces)
+
+
+def check_plain(model: CostModel, field: str = "pipeline") -> None:
+    """Raise NeedsPlainStages for a machine, which names the first of its words that is set.
+
+    `field` is the one of the request that the model is of.
+    """
+    if not isinstance(model, Machine):
+        return
+    word, stage = model.first_word()
+    what = "windows are" if stage is None else f"stage {stage + 1}: {word} is"
+    place = word if stage is None else f"stages.{stage}.{word}"
+    is_typed = field == "pipeline" or field.endswith(".pipeline")
+    raise NeedsPlainStages(
+        f"{what} set, and this needs plain stages: each handles one fragment at a time and hands "
+        "it on at once; optimize, compare, audit and simulate take others, too",
+        field=f"{field}.{place}" if is_typed else field,
+    )
 
 
 def waited_us(round_trips: Sequence[tuple[float, int]], count: int) -> float:

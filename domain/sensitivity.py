@@ -67,10 +67,39 @@ class Deciding:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacesChange:
+    """What one lane or place fewer, and one more, than those there are do to the latency of a
+    repeated size, µs with the delay; None where there cannot be as many.
+    """
+
+    places: int
+    fewer_us: float | None
+    more_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WordSensitivity:
+    """How a latency moves with what a machine has beside its costs.
+
+    `delay` is by each stage's delay (1), `way_back` by each window's return (1). `lanes` are those
+    of stages, None where a stage has one, and `windows` the places of windows, both for the message
+    in `size_bytes` repeated, which takes `repeated_us`. They are empty where no size is repeated.
+    """
+
+    delay: tuple[Slope, ...]
+    way_back: tuple[Slope, ...]
+    size_bytes: int | None = None
+    repeated_us: float | None = None
+    lanes: tuple[PlacesChange | None, ...] = ()
+    windows: tuple[PlacesChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Sensitivities:
     """How a latency moves; `message` is by bytes of the message (µs/byte), the count held.
 
     `best_us` is that of the best real-valued cut into as many fragments, None where not solved.
+    `words` are there of a machine alone.
     """
 
     basis: Basis
@@ -78,6 +107,7 @@ class Sensitivities:
     best_us: float | None
     message: Slope
     stages: tuple[StageSensitivity, ...]
+    words: WordSensitivity | None = None
 
     @property
     def deciding(self) -> Deciding | None:

@@ -32,6 +32,18 @@ class Strategy(StrEnum):
     PULSES = "pulses"
 
 
+# What is compared where nobody names strategies: all that shape fragments for plain stages, and
+# those that hold for lanes, windows, delays and processors.
+COMPARED = tuple(one for one in Strategy if one is not Strategy.RAMP_REPEAT)
+COMPARED_ON_MACHINES = (
+    Strategy.SINGLE,
+    Strategy.REPEAT,
+    Strategy.FIXED,
+    Strategy.RAMP_REPEAT,
+    Strategy.EXACT,
+)
+
+
 class Status(StrEnum):
     """What was proven, never more.
 

@@ -348,7 +348,10 @@ def plain_stage(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _PLAIN_MEMBERS = frozenset(
-    ("name", "overhead_us", "ns_per_byte", "up_to_bytes", "ranges", "handoff_bytes")
+    (
+        *("name", "overhead_us", "ns_per_byte", "up_to_bytes", "ranges", "handoff_bytes"),
+        *("lanes", "shared_ns_per_byte", "delay_us", "processor"),
+    )
 )
 
 

@@ -28,6 +28,9 @@ class StageTimeline:
     `sizes` has each size of the cut once, ascending. `busy_us` is how long the stage is occupied:
     from starts to exits, `priced_us` the same as the sum of its times. `idle_us` is how long it
     waits between its first fragment and its last.
+
+    Of a stage of several `lanes` it is one `lane`, counted from 0, with every so many of all the
+    `fragments`; None: it has all of them.
     """
 
     stage: Stage
@@ -39,6 +42,23 @@ class StageTimeline:
     busy_us: float
     priced_us: float
     idle_us: float
+    lane: int = 0
+    lanes: int = 1
+    fragments: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the row is called: the stage, and which of its lanes."""
+        return self.stage.name if self.lanes == 1 else f"{self.stage.name}, lane {self.lane + 1}"
+
+    @property
+    def total(self) -> int:
+        """How many fragments the stage handles on all its lanes."""
+        return len(self.fragment_bytes) if self.fragments is None else self.fragments
+
+    def number(self, place: int) -> int:
+        """Return which fragment of the message is in this place, counted from 1."""
+        return self.lane + self.lanes * place + 1
 
     @property
     def used_ranges(self) -> tuple[FitRange, ...]:
@@ -79,6 +99,21 @@ class Timeline:
     def message_bytes(self) -> int:
         """The size of the message."""
         return sum(self.stages[0].fragment_bytes)
+
+    @property
+    def number_of_stages(self) -> int:
+        """How many stages there are."""
+        return len(self.stages)
+
+    @property
+    def by_stage(self) -> tuple[StageTimeline, ...]:
+        """A row for each stage."""
+        return self.stages
+
+    @property
+    def cuts(self) -> tuple[tuple[int, ...], ...]:
+        """The cut of each stage."""
+        return tuple(one.fragment_bytes for one in self.stages)
 
     @property
     def is_shared(self) -> bool:

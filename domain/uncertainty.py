@@ -18,6 +18,7 @@ from contract.limits import DEFAULT_DRAWS, MAX_MESSAGE_BYTES, MAX_RELATIVE
 from domain.aggregate import Aggregate
 from domain.derived import Derived
 from domain.errors import InconsistentInput, InvalidInput
+from domain.machine import Machine, StageRules, Window
 from domain.measured_times import MeasuredTimes, rounded
 from domain.model import CostModel
 from domain.nested import NestedSchedule
@@ -211,7 +212,35 @@ class UncertainAggregate(Derived):
         return Aggregate(*costs, self.total_is_uncut)
 
 
-UncertainModel: TypeAlias = UncertainPipeline | UncertainAggregate
+@dataclass(frozen=True)  # as above
+class UncertainMachine(Derived):
+    """A machine whose stages' costs are not known exactly. Its rules and windows are: lanes,
+    what lanes share, delays, processors, places and ways back count as known.
+    """
+
+    kind: ClassVar = Machine.kind
+
+    costs: UncertainPipeline
+    rules: tuple[StageRules, ...]
+    windows: tuple[Window, ...] = ()
+
+    @property
+    def stages(self) -> tuple[AnyStage, ...]:
+        """The stages in order."""
+        return self.costs.stages
+
+    @property
+    def delay_us(self) -> float:
+        """The constant delay of the whole, µs."""
+        return self.costs.delay_us
+
+    @cached_property
+    def model(self) -> Machine:
+        """The machine at the estimates. Raises InvalidStage as `Machine` does."""
+        return Machine(self.costs.model, self.rules, self.windows)
+
+
+UncertainModel: TypeAlias = UncertainPipeline | UncertainAggregate | UncertainMachine
 
 
 def stated_model(
@@ -221,7 +250,7 @@ def stated_model(
     interval says. Raises InconsistentInput for an interval of no cost there, or not around it.
     """
     outside = (model.total, model.bottleneck) if isinstance(model, Aggregate) else ()
-    stages = model.stages if isinstance(model, Pipeline) else outside
+    stages = model.stages if isinstance(model, (Pipeline, Machine)) else outside
     places = {(stage.name, r) for stage in stages for r in range(len(stage.ranges))}
     given: dict[tuple[str, int], tuple[int, StatedInterval]] = {}
     for at, one in enumerate(intervals):
@@ -234,8 +263,11 @@ def stated_model(
     stated = [_stated(stage, relative, given) for stage in stages]
     if isinstance(model, Aggregate):
         return UncertainAggregate(stated[0], stated[1], model.delay_us, model.total_is_uncut)
-    assert isinstance(model, Pipeline)  # the two kinds there are
-    return UncertainPipeline(tuple(stated), model.delay_us)
+    costs = UncertainPipeline(tuple(stated), model.delay_us)
+    if isinstance(model, Machine):
+        return UncertainMachine(costs, model.rules, model.windows)
+    assert isinstance(model, Pipeline)  # the three kinds there are
+    return costs
 
 
 def _stated(
@@ -280,12 +312,15 @@ def seed_of(model: UncertainModel) -> int:
     measurements are to have the same draws on each of them.
 
     It does not depend on the message, so that every answer about these costs, a table or an audit
-    of many messages too, is over the same draws.
+    of many messages too, is over the same draws. Those of a machine are of its costs alone: with
+    other lanes or places it has the same draws.
     """
     return model.derived(_seed)
 
 
 def _seed(model: UncertainModel) -> int:
+    if isinstance(model, UncertainMachine):
+        return seed_of(model.costs)
     known = rounded([model.kind, [_key(stage) for stage in model.stages], model.delay_us])
     canonical = json.dumps(known, separators=(",", ":"), allow_nan=False)
     return int.from_bytes(hashlib.sha256(canonical.encode()).digest()[:8], "big")

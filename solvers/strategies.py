@@ -81,11 +81,17 @@ _NOT_CONVEX = Notice(
 
 def spec_of(strategy: Strategy) -> StrategySpec:
     """Return the registered strategy of this name. Raises InvalidInput for `auto`, which is a
-    rule.
+    rule, and StrategyDeclined for one of machines.
     """
     for spec in REGISTRY:
         if spec.name is strategy:
             return spec
+    if strategy is Strategy.RAMP_REPEAT:
+        raise StrategyDeclined(
+            f"{strategy} is for stages with lanes, delays, processors or windows; of plain stages "
+            f"{Strategy.EXACT} finds the best cut",
+            field="strategy",
+        )
     raise InvalidInput(f"{strategy} is not a registered strategy", field="strategy")
 
 

@@ -230,7 +230,9 @@ _DEEPEST = 8  # levels of a request's document in which costs are
 _QUANTITIES: Mapping[str, Callable[[str], float]] = {
     "overhead_us": parse_time_us,
     "delay_us": parse_time_us,
+    "return_us": parse_time_us,
     "ns_per_byte": parse_ns_per_byte,
+    "shared_ns_per_byte": parse_ns_per_byte,
     "message_bytes": parse_bytes,
     "static_bytes": parse_bytes,
     "up_to_bytes": parse_bytes,
@@ -442,13 +444,30 @@ def _plain(name: str, value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return in_plain_units(value, depth + 1)
     if isinstance(value, list):
-        is_costs = name in ("stages", "ranges")
-        return [_plain("", _with_columns(one) if is_costs else one, depth + 1) for one in value]
+        read_one = _FORMS.get(name, lambda one: one)
+        return [_plain("", read_one(one), depth + 1) for one in value]
     return value
 
 
 def _with_columns(stage: Any) -> Any:
     return plain_stage(stage) if isinstance(stage, dict) else stage
+
+
+def _window(given: Any) -> Any:
+    """A window whose bytes may be a text, as "256 MiB": elsewhere `bytes` is another word."""
+    if not isinstance(given, dict) or not isinstance(given.get("bytes"), str):
+        return given
+    try:
+        return {**given, "bytes": parse_bytes(given["bytes"])}
+    except UnitMismatch as refusal:
+        raise UnitMismatch(refusal.detail, field="bytes") from None
+
+
+_FORMS: Mapping[str, Callable[[Any], Any]] = {
+    "stages": _with_columns,
+    "ranges": _with_columns,
+    "windows": _window,
+}
 
 
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

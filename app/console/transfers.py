@@ -11,6 +11,7 @@ from app.console.probe_runs import PROBED, facts_of_machine, probe_options
 from app.questions.profiles import verification_by
 from app.ui.grammar import Arguments
 from domain.errors import InvalidInput, NotMeasurable
+from domain.machine import check_plain
 from domain.pipeline import Pipeline
 from domain.profile import Revision
 from domain.units import format_byte_range, format_bytes
@@ -54,7 +55,8 @@ class Model:
 
 
 def pipeline_of(model: CostModel) -> Pipeline:
-    """Return a model's stages. Raises InvalidInput for an aggregate."""
+    """Return a model's stages. Raises InvalidInput for an aggregate, and NeedsPlainStages."""
+    check_plain(model, "source")
     if isinstance(model, Pipeline):
         return model
     raise InvalidInput(

@@ -20,9 +20,11 @@ from app.questions.source import FileWork
 from app.schemas.answers import with_unique_names
 from app.schemas.base import dump_json
 from app.schemas.fits import fit_out, fit_plot_out
-from app.schemas.stages import stored_pipeline
+from app.schemas.stages import stored_stages
+from contract.limits import MAX_SIMULATED
 from domain.errors import LimitReached, StrategyDeclined, UnreadableTrace
 from domain.fit_plot import FitPlot
+from domain.machine import Machine
 from models.records import FitRequest
 
 T = TypeVar("T")
@@ -385,8 +387,11 @@ def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
     named = with_unique_names(answer).pipeline
     if named is None:
         raise StrategyDeclined("an aggregate does not know when a fragment is in which stage")
-    pipeline, bound_us = stored_pipeline(named), answer.lower_bound_us
+    pipeline, bound_us = stored_stages(named), answer.lower_bound_us
     cut, levels = answer.fragment_bytes, answer.levels
+    if isinstance(pipeline, Machine):
+        yield from _machine_schedules(answer, pipeline)
+        return
     _check_blocks(sum(map(len, levels)) if levels else len(cut) * len(pipeline))
     if levels:
         timeline = nested_timeline_of(pipeline, NestedSchedule(levels))
@@ -398,6 +403,21 @@ def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
         yield DrawnSchedule("best fixed size", timeline_of(pipeline, fixed), bound_us)
 
 
+def _machine_schedules(answer: OptimizeOut, machine: Machine) -> Iterator[DrawnSchedule]:
+    """Yield the same of a machine. Raises StrategyDeclined for more lanes than can be drawn."""
+    from app.plots.timeline_plan import DrawnSchedule, check_rows
+    from domain.machine_timeline import machine_timeline_of, work_of
+
+    cut, bound_us = answer.fragment_bytes, answer.lower_bound_us
+    _check_blocks(work_of(machine, len(cut)), MAX_SIMULATED)
+    timeline = machine_timeline_of(machine, cut)
+    check_rows(timeline)
+    yield DrawnSchedule(answer.strategy, timeline, bound_us)
+    fixed = _fixed_cut(answer)
+    if fixed and fixed != cut and work_of(machine, len(fixed)) <= MAX_SIMULATED:
+        yield DrawnSchedule("best fixed size", machine_timeline_of(machine, fixed), bound_us)
+
+
 def _fixed_cut(answer: OptimizeOut) -> tuple[int, ...]:
     """Return the best fixed size repeated, the rest of the message last; empty where none is."""
     best = answer.best_fixed
@@ -407,9 +427,9 @@ def _fixed_cut(answer: OptimizeOut) -> tuple[int, ...]:
     return (best.size_bytes,) * whole + ((rest,) if rest else ())
 
 
-def _check_blocks(blocks: int) -> None:
-    if blocks > MAX_BLOCKS:
+def _check_blocks(blocks: int, most: int = MAX_BLOCKS) -> None:
+    if blocks > most:
         raise LimitReached(
-            f"expected fragments x stages <= {MAX_BLOCKS} in a timeline, got {blocks}",
+            f"expected fragments x stages <= {most} in a timeline, got {blocks}",
             field=TIMELINE_FIELD,
         )

@@ -12,6 +12,7 @@ from operator import sub
 from app.plots.svg import Tick, nice_above
 from app.text.numbers import format_cost, format_gap, format_sizes
 from app.text.units import PROVEN_BOUND, TimeUnit, format_given_time, format_proven, format_time
+from domain.errors import StrategyDeclined
 from domain.solution import relative_excess
 from domain.timeline import CriticalPathPart, StageTimeline, Timeline
 from domain.units import format_bytes
@@ -38,7 +39,7 @@ class DrawnSchedule:
     @property
     def fragments_text(self) -> str:
         """How many fragments there are, from the fewest to the most of a stage."""
-        counts = sorted({len(stage.fragment_bytes) for stage in self.timeline.stages})
+        counts = sorted(set(map(len, self.timeline.cuts)))
         if counts == [1]:
             return "1 fragment"
         return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} fragments"
@@ -69,11 +70,20 @@ class DrawnSchedule:
     @property
     def cut_text(self) -> str:
         """The sizes."""
-        cuts = [stage.fragment_bytes for stage in self.timeline.stages]
+        cuts = self.timeline.cuts
         if self.timeline.is_shared:
             return f"{format_sizes(cuts[0])} bytes"
         listed = " | ".join(map(format_sizes, cuts[:_MAX_LISTED]))
         return f"{listed}{' | …' if len(cuts) > _MAX_LISTED else ''} bytes by stage"
+
+
+def check_rows(timeline: Timeline) -> None:
+    """Raise StrategyDeclined for a timeline of more rows than a picture has."""
+    if len(timeline.stages) > MAX_ROWS:
+        raise StrategyDeclined(
+            f"a timeline has a row for each lane that is used, and no more than {MAX_ROWS}: these "
+            f"stages use {len(timeline.stages)}"
+        )
 
 
 def format_moment(time_us: float) -> str:
@@ -98,7 +108,7 @@ def row_title(stage: StageTimeline, *, is_busiest: bool) -> str:
     """Return what a row is about, shown where it is pointed at."""
     mark = ", the bottleneck" if is_busiest else ""
     busy = f"busy {format_time(stage.busy_us)}{_idle(stage, 'between its fragments')}"
-    return f"{stage.stage.name}{mark}: {format_stage_cost(stage)}; {busy}"
+    return f"{stage.name}{mark}: {format_stage_cost(stage)}; {busy}"
 
 
 def row_details(stage: StageTimeline, *, is_busiest: bool) -> str:
@@ -115,7 +125,7 @@ def _idle(stage: StageTimeline, where: str) -> str:
 
 def headline(timeline: Timeline) -> str:
     """Return the message and how many stages it crosses."""
-    stages = len(timeline.stages)
+    stages = timeline.number_of_stages
     return f"{format_bytes(timeline.message_bytes)} through {stages} stage{'s' * (stages > 1)}"
 
 
@@ -128,19 +138,20 @@ def description(drawn: DrawnSchedule) -> str:
     delay = f" A constant delay of {format_given_time(timeline.delay_us)} follows."
     slowest = timeline.stages[timeline.busiest_stage]
     return (
-        f"{drawn.heading}. Bottleneck: {slowest.stage.name} ({format_stage_cost(slowest)}), "
+        f"{drawn.heading}. Bottleneck: {slowest.name} ({format_stage_cost(slowest)}), "
         f"busy {format_time(slowest.busy_us)}. Critical path: {', '.join(parts)}."
         + (delay if timeline.delay_us > 0.0 else "")
     )
 
 
 def _format_part(timeline: Timeline, part: CriticalPathPart) -> str:
-    which = f"fragment {part.first + 1}"
+    row = timeline.stages[part.stage]
+    which = f"fragment {row.number(part.first)}"
     if part.last > part.first:
-        which = f"fragments {part.first + 1} to {part.last + 1}"
-    name = timeline.stages[part.stage].stage.name
+        which = f"fragments {row.number(part.first)} to {row.number(part.last)}"
     return (
-        f"{name} with {which} from {format_moment(part.start_us)} to {format_moment(part.exit_us)}"
+        f"{row.name} with {which} "
+        f"from {format_moment(part.start_us)} to {format_moment(part.exit_us)}"
     )
 
 
@@ -299,7 +310,8 @@ LABEL, BELOW_BAR = 33.0, 9.0  # of a row, above its bar and below
 HEADING, LINE, FLAG, AXIS = 34.0, 32.0, 30.0, 36.0
 MIN = 2.0  # the narrowest block that is drawn for itself, where there are not very many
 _BETWEEN_ROWS = 3.0
-_BARS = ((4, 34.0), (8, 28.0), (16, 22.0), (64, 16.0))  # up to so many stages, so high
+MAX_ROWS = 64
+_BARS = ((4, 34.0), (8, 28.0), (16, 22.0), (MAX_ROWS, 16.0))  # up to so many rows, so high
 _TOP_AXIS_FROM = 10  # stages
 _LONGEST_RUN = 24.0
 _MAX_BLOCKS = 12_000  # what a picture is held to, roughly

@@ -7,6 +7,7 @@ are still 10 px.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from types import MappingProxyType
 
@@ -164,7 +165,7 @@ def _label(plan: Plan, j: int, stage: StageTimeline) -> str:
 
 def _name(stage: StageTimeline, others: str, px: float) -> str:
     """Return a stage's name in bold letters, shortened to what the rest of its label leaves."""
-    name = stage.stage.name
+    name = stage.name
     return shortened(name, ROOM - text_width(others, px), _bold_px(name, px))
 
 
@@ -211,21 +212,23 @@ def _bar(plan: Plan, j: int, stage: StageTimeline) -> Iterator[str]:
         fill=f"url(#{plan.ident}-idle)",
         class_="idle",
     )
-    part = plan.parts[j]
+    parts = [part for part in plan.parts if part.stage == j]
+    firsts = [part.first for part in parts]
     marks = plan.marks[j]
     for mark, after in zip(marks, (*marks[1:], None), strict=False):
         if mark.is_run:
             goes_on = after is not None and after.is_run and after.start_us == mark.until_us
             yield _run(plan, mark, stage, overlap=_OVERLAP if goes_on else 0.0)
         else:
-            is_critical = part.first <= mark.first <= part.last
+            at = bisect_right(firsts, mark.first) - 1
+            is_critical = at >= 0 and mark.first <= parts[at].last
             yield _block(plan, mark, stage, is_critical=is_critical)
 
 
 def _block(plan: Plan, mark: Mark, stage: StageTimeline, *, is_critical: bool) -> str:
     size = stage.fragment_bytes[mark.first]
     stated = (
-        f"fragment {mark.first + 1} of {len(stage.fragment_bytes)}: {format_bytes(size)}, "
+        f"fragment {stage.number(mark.first)} of {stage.total}: {format_bytes(size)}, "
         f"{format_moment(mark.start_us)} to {format_moment(mark.exit_us)}"
         + (", critical path" if is_critical else "")
     )
@@ -237,7 +240,8 @@ def _block(plan: Plan, mark: Mark, stage: StageTimeline, *, is_critical: bool) -
         for left, right, class_ in ((start, middle, "over"), (middle, end, "byte"))
         if right - left >= 0.005
     ]
-    texts = (f"{mark.first + 1}: {format_bytes(size)}", str(mark.first + 1))
+    which = str(stage.number(mark.first))
+    texts = (f"{which}: {format_bytes(size)}", which)
     text = _draw_number(plan, texts, start, middle, end)
     class_ = "block" + " odd" * (mark.first % 2) + " critical" * is_critical
     return tag("g", tag("title", safe(stated)), *boxes, text, class_=class_)
@@ -281,8 +285,9 @@ def _format_run(mark: Mark, stage: StageTimeline) -> str:
     sizes = stage.fragment_bytes[mark.first : mark.last + 1]
     minimum, maximum = format_bytes(min(sizes)), format_bytes(max(sizes))
     each = minimum if minimum == maximum else f"{minimum} to {maximum}"
+    which = f"{stage.number(mark.first)} to {stage.number(mark.last)} of {stage.total}"
     return (
-        f"fragments {mark.first + 1} to {mark.last + 1} of {len(stage.fragment_bytes)}, merged: "
+        f"fragments {which}, merged: "
         f"{each} each, {format_moment(mark.start_us)} to {format_moment(mark.exit_us)}"
     )
 
@@ -393,7 +398,7 @@ def _corners(plan: Plan) -> Iterator[tuple[float, float]]:
         yield plan.scale.place(part.start_us), y
         yield plan.scale.place(part.exit_us), y
     if plan.has_delay:
-        y = below + len(plan.parts) * plan.pitch
+        y = below + len(plan.marks) * plan.pitch
         yield plan.scale.place(timeline.exit_us), y
         yield plan.scale.place(timeline.latency_us), y
 

@@ -13,7 +13,7 @@ from analysis.narrowed_fit import SizesUsed, equal_sizes
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.fits import FittedTrace
 from app.questions.question import GivenFit, Question, UncertaintyOptions, known_errors
-from app.questions.source import FitNow, Resolved, Stored, resolve
+from app.questions.source import FitNow, Resolved, Stored, check_asked_of, resolve
 from app.questions.transfers import MAX_ROWS_BESIDE, TransfersWork
 from domain.default_sizes import CURRENT, default_sizes
 from domain.fit import FitShape, TraceFit
@@ -49,11 +49,22 @@ class PreparedQuestion:
     own: SizeDecision | None = None
 
 
-def prepare(question: Question, stored: Stored, *, fragment_cap: int) -> PreparedQuestion:
-    """Find or fit the model. Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing,
-    Infeasible, and InconsistentInput where uncertainty is asked for and no errors are known.
+def prepare(
+    question: Question, stored: Stored, *, fragment_cap: int, machines: bool = False
+) -> PreparedQuestion:
+    """Find or fit the model. Who takes `machines`, and not plain stages alone, says so.
+
+    Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing, Infeasible, NeedsPlainStages, and
+    InconsistentInput where uncertainty is asked for and no errors are known.
     """
-    found = resolve(question.source, stored, _fit_now(question, fragment_cap))
+    found = resolve(question.source, stored, _fit_now(question, fragment_cap), machines=machines)
+    check_asked_of(
+        found.model,
+        {
+            "allow_refragmentation": question.allow_refragmentation,
+            "uncertainty.robust": question.uncertainty is not None and question.uncertainty.robust,
+        },
+    )
     problem = problem_of(
         found.model,
         question.message_bytes,

@@ -11,6 +11,7 @@ from app.questions.fits import contradicts, keep_given, provenance_of, with_cont
 from app.questions.question import FitReference, GivenFit
 from app.questions.source import Stored
 from domain.errors import Conflict, InvalidInput, NotFound
+from domain.machine import check_plain
 from domain.pipeline import Pipeline, pipeline_of_lines
 from domain.profile import (
     HardwareProfile,
@@ -243,6 +244,7 @@ def verification_by(
     """
     from measuring.verdict import verdict_on
 
+    check_plain(model, "source")
     if not isinstance(model, Pipeline):
         raise InvalidInput(
             "expected a pipeline: of an aggregate no stage is known that could be run",

@@ -14,6 +14,7 @@ from contract.limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, MAX_SEED
 from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidInput, NotFound, StrategyDeclined
 from domain.fit import MAY_BE_PIPELINED, FitOptions, TraceFit, taken_for_granted
+from domain.machine import check_plain
 from domain.measured_times import measured_times
 from domain.model import CostModel
 from domain.pipeline import Pipeline
@@ -231,6 +232,7 @@ def stages_of_table(model: CostModel) -> Pipeline:
         return model
     if isinstance(model, Aggregate):
         return model.slowest_pipeline()
+    check_plain(model, "profile")
     raise StrategyDeclined(f"there are no plan tables of the kind {model.kind}", field="profile")
 
 

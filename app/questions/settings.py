@@ -37,6 +37,7 @@ from domain.errors import (
 )
 from domain.fit import TraceFit
 from domain.fragment_setting import FragmentSetting
+from domain.machine import check_plain
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.plan_table import PlanTable
@@ -187,13 +188,15 @@ def export_question(
     fit: TraceFit | None = None,
     verification: Against | None = None,
 ) -> ExportQuestion:
-    """Return the question about a model. Raises StrategyDeclined; Conflict without a table.
+    """Return the question about a model. Raises StrategyDeclined, NeedsPlainStages; Conflict
+    without a table.
 
     `fit` is what the model was fitted by and `verification` what transfers said of it, None where
     there was none.
     A table is taken along where the target reads it or where sizes are chosen by it, which needs
     stages.
     """
+    check_plain(model, "pipeline" if profile is None else "profile")
     takes = target_named(scope.target).takes
     if not isinstance(model, Pipeline) and takes is Takes.COSTS:
         raise StrategyDeclined(

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from app.questions import source
 from app.questions.question import Source
-from app.questions.source import FitNow, Stored, field_of
+from app.questions.source import FitNow, Stored, check_asked_of, field_of
 from contract.limits import (
     MAX_MESSAGE_BYTES,
     MAX_SIMULATED,
@@ -18,6 +18,8 @@ from domain.aggregate import Aggregate
 from domain.delivery import Delivery, deliver, flows_of, store_and_forward_us
 from domain.errors import InconsistentInput, StrategyDeclined
 from domain.fit import FitOptions
+from domain.machine import Machine
+from domain.machine_timeline import MachineTimeline, machine_timeline_of, work_of
 from domain.model import CostModel
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import FitRange, Pipeline
@@ -62,10 +64,10 @@ class Delivered:
 class Simulation:
     """The run of one cut. `critical_path` are (fragment, stage) pairs, and None for cuts that are
     given by stage; `delivered` is there for cuts that the stages chose, `said` is what is known of
-    the model.
+    the model. `machine` is there for runs through one.
     """
 
-    pipeline: Pipeline
+    pipeline: Pipeline | Machine
     message_bytes: int
     latency_us: float
     intervals: tuple[Interval, ...]
@@ -74,6 +76,7 @@ class Simulation:
     profile: ProfileRevision | None = None
     delivered: Delivered | None = None
     said: tuple[Notice, ...] = ()
+    machine: MachineTimeline | None = None
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -82,8 +85,17 @@ class Simulation:
 
     @property
     def bottleneck_stage(self) -> int:
-        """Index of the stage occupied longest; the first one of equals."""
+        """Index of the stage occupied longest, of lanes by one of them; the first one of equals."""
+        if self.machine is not None:
+            return self.machine.busiest
         return self.busy_us.index(max(self.busy_us))
+
+    @property
+    def lags(self) -> dict[str, int]:
+        """By how many fragments each processor's earlier stage is ahead of its later one."""
+        if self.machine is None or not isinstance(self.pipeline, Machine):
+            return {}
+        return dict(zip(self.pipeline.processors, self.machine.lags, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +141,19 @@ def model_of(asked: Source, options: FitOptions | None, stored: Stored) -> sourc
 
     Raises NotFound, and what a fit does.
     """
-    return source.resolve(asked, stored, FitNow(options))
+    return source.resolve(asked, stored, FitNow(options), machines=True)
 
 
 def run_on(model: CostModel, cut: Cut) -> Simulation | PricedCut:
-    """Run a cut on a model. Raises as `run` does."""
+    """Run a cut on a model. Raises as `run` does, and NeedsPlainStages for what stages choose, or
+    a cut a stage, on a machine.
+    """
     if isinstance(model, Pipeline):
         return _run(model, cut)
-    assert isinstance(model, Aggregate)  # the two kinds there are
+    if isinstance(model, Machine):
+        check_asked_of(model, {"delivery": bool(cut.rules), "levels": cut.is_nested})
+        return simulate_machine(model, cut.levels[0])
+    assert isinstance(model, Aggregate)  # of the three kinds there are
     if cut.rules or cut.is_nested:
         raise StrategyDeclined(
             "an aggregate has one cut for all stages: they are not told apart", field="aggregate"
@@ -152,9 +169,10 @@ def pipeline_of(
 ) -> tuple[Pipeline, source.Resolved]:
     """Return the pipeline, found or fitted, and what else is known of it.
 
-    Raises NotFound, what a fit does, and StrategyDeclined for an aggregate.
+    Raises NotFound, what a fit does, StrategyDeclined for an aggregate and NeedsPlainStages for a
+    machine.
     """
-    found = model_of(asked, options, stored)
+    found = source.resolve(asked, stored, FitNow(options))
     if not isinstance(found.model, Pipeline):
         raise StrategyDeclined(
             "this needs every stage, and these costs are an aggregate: the time of every stage (a "
@@ -169,7 +187,7 @@ def draw(simulation: Simulation | PricedCut, cut: Cut) -> bytes:
 
     Raises StrategyDeclined where the stages are not known.
     """
-    from app.plots.timeline_plan import DrawnSchedule
+    from app.plots.timeline_plan import DrawnSchedule, check_rows
     from app.plots.timeline_svg import render_timeline_svg
 
     if isinstance(simulation, PricedCut):
@@ -177,7 +195,11 @@ def draw(simulation: Simulation | PricedCut, cut: Cut) -> bytes:
             "a timeline shows every stage, and of an aggregate they are not known", field="format"
         )
 
+    if simulation.machine is not None:
+        check_rows(simulation.machine)
+        return render_timeline_svg([DrawnSchedule("given cut", simulation.machine)]).encode()
     pipeline = simulation.pipeline
+    assert isinstance(pipeline, Pipeline)
     if cut.is_nested:
         levels = simulation.delivered.levels if simulation.delivered else cut.levels
         timeline = nested_timeline_of(pipeline, NestedSchedule(levels, flows_of(cut.rules)))
@@ -211,6 +233,29 @@ def simulate(pipeline: Pipeline, fragment_bytes: tuple[int, ...]) -> Simulation:
         intervals=intervals,
         critical_path=timeline.critical_path(),
         busy_us=timeline.busy_us(),
+    )
+
+
+def simulate_machine(machine: Machine, fragment_bytes: tuple[int, ...]) -> Simulation:
+    """Run one cut through a machine, at the best lags. Raises InvalidInput for sizes that are none,
+    and Infeasible for one that fits no window.
+    """
+    _check_cells(work_of(machine, len(fragment_bytes)), field="fragment_bytes")
+    _check_sum(fragment_bytes, field="fragment_bytes")
+    timeline = machine_timeline_of(machine, fragment_bytes)
+    intervals = tuple(
+        Interval(i, j, size, *timeline.span_us(i, j))
+        for i, size in enumerate(fragment_bytes)
+        for j in range(len(machine))
+    )
+    return Simulation(
+        pipeline=machine,
+        message_bytes=timeline.message_bytes,
+        latency_us=timeline.latency_us,
+        intervals=intervals,
+        critical_path=timeline.critical_path(),
+        busy_us=timeline.busy_us,
+        machine=timeline,
     )
 
 

@@ -10,7 +10,7 @@ prepared again with what a worker has read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
@@ -32,8 +32,17 @@ from app.questions.question import (
     known_identifier,
 )
 from contract.limits import MIN_TRANSFER_US
-from domain.errors import InconsistentInput, InvalidFields, InvalidInput, NotFound, SluiceError
+from domain.aggregate import Aggregate
+from domain.errors import (
+    InconsistentInput,
+    InvalidFields,
+    InvalidInput,
+    NeedsPlainStages,
+    NotFound,
+    SluiceError,
+)
 from domain.fit import FitOptions, TraceFit
+from domain.machine import Machine, check_plain
 from domain.model import CostModel
 from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice
@@ -106,13 +115,18 @@ class Stored:
         """Return what is in the store, each looked up in a unit of its own; nothing without one."""
         return cls(None if store is None else store.reading, files)
 
-    def revision(self, reference: ProfileReference) -> Revision:
-        """Return a profile's revision. Raises NotFound, and InvalidInput without a store."""
+    def revision(self, reference: ProfileReference, *, machines: bool = False) -> Revision:
+        """Return a profile's revision. Raises NotFound, InvalidInput without a store, and unless
+        `machines` are taken NeedsPlainStages for one.
+        """
         with self.unit("profile") as unit:
             try:
-                return unit.profiles.revision(reference.name, reference.revision)
+                found = unit.profiles.revision(reference.name, reference.revision)
             except NotFound as missing:
                 raise NotFound(missing.detail, field="profile", subject=missing.subject) from None
+        if not machines:
+            check_plain(found.model, "profile")
+        return found
 
     def fit_of(self, revision: Revision) -> TraceFit | None:
         """Return the fit that a revision was made of, None where it was not."""
@@ -184,8 +198,11 @@ class Resolved:
 
     @property
     def overlap(self) -> KnownOverlap:
-        """What is known of the stages' overlap; nothing beside what contradicts the model."""
-        if self.fit is None or isinstance(self.verification, Contradiction):
+        """What is known of the stages' overlap; nothing beside what contradicts the model, nor of a
+        machine, which says itself what overlaps.
+        """
+        is_contradicted = isinstance(self.verification, Contradiction)
+        if self.fit is None or is_contradicted or isinstance(self.model, Machine):
             return KnownOverlap()
         return self.fit.overlap
 
@@ -195,14 +212,16 @@ def resolve(
     stored: Stored,
     fit_now: FitNow,
     *,
+    machines: bool = False,
     model_of: Callable[[TraceFit], CostModel] = TraceFit.to_model,
 ) -> Resolved:
-    """Find or fit the model; `model_of` is what of a fit is asked about.
+    """Find or fit the model; `model_of` is what of a fit is asked about. Who takes `machines`, and
+    not plain stages alone, says so.
 
-    Raises NotFound, MeasurementMissing, and what `Stored.read` does.
+    Raises NotFound, MeasurementMissing, NeedsPlainStages, and what `Stored.read` does.
     """
     if isinstance(source, ProfileReference):
-        revision = stored.revision(source)
+        revision = stored.revision(source, machines=machines)
         return Resolved(
             revision.model,
             stored.fit_of(revision),
@@ -218,7 +237,23 @@ def resolve(
         source = GivenFit(record.fit, record.trace_digests, request, record.id)
     if isinstance(source, GivenFit):
         return Resolved(model_of(source.fit), source.fit, given=source)
+    if not machines:
+        check_plain(source)
     return Resolved(source)
+
+
+def check_asked_of(model: CostModel, asked: Mapping[str, bool]) -> None:
+    """Raise NeedsPlainStages, naming the field, where of a machine something is asked for that only
+    plain stages can do: `asked` has whether it is, by its field.
+    """
+    if not isinstance(model, Machine):
+        return
+    for field, is_asked in asked.items():
+        if is_asked:
+            raise NeedsPlainStages(
+                "this needs plain stages, and these have lanes, delays, processors or windows",
+                field=field,
+            )
 
 
 def contradiction_of(unit: UnitOfWork, revision: Revision) -> Contradiction | None:
@@ -268,7 +303,7 @@ def field_of(source: Source) -> str:
     for kind, field in _FIELDS:
         if isinstance(source, kind):
             return field
-    return str(getattr(source, "kind", "pipeline")).replace("stages", "pipeline")
+    return "aggregate" if isinstance(source, Aggregate) else "pipeline"
 
 
 _FIELDS: tuple[tuple[type, str], ...] = (

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from app.schemas.base import read_output
-from contract.optimize import DeliveredOptimizeOut, OptimizeOut
+from contract.optimize import DeliveredOptimizeOut, MachineOptimizeOut, OptimizeOut
 from domain.default_sizes import CURRENT
 from domain.errors import UnreadableRecord
 from domain.pipeline import unique_names
 
 
 def read_answer(body: bytes) -> OptimizeOut:
-    """Return what a stored answer says, of stages that choose their pulses too.
+    """Return what a stored answer says, of stages that choose their pulses and of machines too.
 
     Raises UnreadableRecord for one of another version.
     """
-    try:
-        return read_output(OptimizeOut, body)
-    except UnreadableRecord:
-        return read_output(DeliveredOptimizeOut, body)
+    for kind in (OptimizeOut, DeliveredOptimizeOut):
+        with suppress(UnreadableRecord):
+            return read_output(kind, body)
+    return read_output(MachineOptimizeOut, body)
 
 
 def current_of(answer: OptimizeOut) -> int | None:

@@ -12,6 +12,7 @@ from analysis.transferred import MeasuredChoice
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import same_named
+from app.text.in_flight import at_once_words
 from app.text.notices import both_ways, decision_sentence
 from app.text.numbers import (
     format_gain,
@@ -52,6 +53,7 @@ from contract.uncertainty import (
 )
 from domain.default_sizes import CURRENT, ONE_PIECE
 from domain.errors import InconsistentInput, InvalidInput
+from domain.machine import Machine
 from domain.uncertain_answer import (
     REFUSED,
     WORTH_LISTING,
@@ -318,12 +320,17 @@ def set_this_out(
     message_bytes: int,
     *,
     has_premise: bool = False,
+    machine: Machine | None = None,
 ) -> SetThisOut | None:
     """Return the same as it is sent, None where no size can be repeated; `has_premise` says
-    that the model has one.
+    that the model has one, and of a `machine` it is said how many at a time.
     """
     if choice is None:
         return None
+
+    def at_once(size_bytes: int) -> str:
+        return "" if machine is None else at_once_words(machine, size_bytes, message_bytes)
+
     by_model = by_premise(choice, message_bytes, has_premise=has_premise)
     chosen, current = choice.chosen, choice.current
     is_kept = current is not None and current.size_bytes == chosen.size_bytes
@@ -334,6 +341,7 @@ def set_this_out(
             message_bytes,
             is_kept=False,
             decision=known.decision,
+            at_once=at_once(choice.recommended.size_bytes),
         )
         return _set_this(chosen, f"{may}; {kept}.", choice, is_kept=is_kept)
     said = format_set_this(
@@ -342,6 +350,7 @@ def set_this_out(
         is_kept=is_kept,
         decision=known.decision if known else by_model,
         is_uneven=known is not None and known.advised_bytes is None,
+        at_once=at_once(chosen.size_bytes),
     )
     more = ""
     if is_kept and current is not None and known is None:

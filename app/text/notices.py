@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.uncertainty import LARGEST, UncertaintyQuestion, forbids_current
+from app.text.in_flight import at_once_words
 from app.text.measured_times import (
     IF_UNCUT,
     doubt,
@@ -31,6 +32,7 @@ from app.text.overlap import (
 from app.text.transferred import sweep_command
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
+from domain.machine import Machine
 from domain.sensitivity import Sensitivities
 from domain.solution import Notice
 from domain.uncertain_answer import (
@@ -196,7 +198,7 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
         first = "Do not cut."
     else:
         near = "" if by_file else _or_round(found, size)
-        first = f"Set {format_bytes(size)}{near}."
+        first = f"Set {format_bytes(size)}{_at_once(question, size)}{near}."
     if size is None:
         flat = f" Where one size has to be repeated: {_size_in(question, found.repeats_bytes)}."
     else:
@@ -205,6 +207,13 @@ def _set_it(found: Uncertainty, question: UncertaintyQuestion) -> str:
     if decision.reason is Reason.EITHER_WAY and found.both_ways is not None:
         return f"{first} {capitalised(either_way_words(found.both_ways, other))}."
     return f"{first} {gain_words(decision, other)}.{flat}"
+
+
+def _at_once(question: UncertaintyQuestion, size: int) -> str:
+    """On how many lanes of a machine, or how many at a time."""
+    model = question.model.model
+    is_machine = isinstance(model, Machine)
+    return at_once_words(model, size, question.message_bytes) if is_machine else ""
 
 
 def _compared(decision: Decision, question: UncertaintyQuestion) -> str:

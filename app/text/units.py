@@ -365,12 +365,13 @@ def format_set_this(
     is_kept: bool,
     decision: str = "",
     is_uneven: bool = False,
+    at_once: str = "",
 ) -> str:
     """Return what to set: a size to repeat, today's where `is_kept`; `decision` is that of an
-    answer whose costs have errors, whose cut may be uneven.
+    answer whose costs have errors, whose cut may be uneven. `at_once` says on how many lanes.
     """
     is_whole = size_bytes >= message_bytes
-    size = "the whole message" if is_whole else format_size(size_bytes)
+    size = "the whole message" if is_whole else f"{format_size(size_bytes)}{at_once}"
     if is_kept:
         first = "Keep sending it whole" if is_whole else f"Keep your {size}"
     elif decision == DecisionCode.MEASURE_FIRST:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from app.text.units import fit_to, format_given_time, format_time, width_of
 from app.ui.parts import Chart, GanttRow
+from domain.machine_timeline import MachineTimeline
 from domain.nested import NestedSchedule, simulate_nested
 from domain.pipeline import Pipeline
 from domain.schedule import simulate
@@ -66,6 +67,15 @@ def chart_of(
         for name, start, end in zip(names, starts, exits, strict=True)
     )
     return Chart(rows, bottleneck, pipeline.delay_us)
+
+
+def machine_chart_of(timeline: MachineTimeline) -> Chart:
+    """Return the chart of a machine's timeline: a row for each lane that is used. O(blocks)."""
+    rows = tuple(
+        GanttRow(row.name, tuple(zip(row.start_us, row.exit_us, strict=True)))
+        for row in timeline.stages
+    )
+    return Chart(rows, timeline.busiest_stage, timeline.delay_us)
 
 
 def draw(chart: Chart, *, width: int, ink: Ink = UNICODE) -> list[str]:

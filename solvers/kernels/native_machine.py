@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contract.limits import MAX_LAG
-from domain.machine import Lags, Machine
+from domain.machine import Machine
 from domain.pipeline import Pipeline
 from solvers.kernels.native_recurrence import DrawnCosts, address_of
 
@@ -116,6 +116,8 @@ class NativeMachine:
         self._repeated.argtypes = [*asked, number, *(address,) * 4]
         self._slopes = library.sluice_machine_slopes
         self._slopes.argtypes = [*asked, number, address, number, *(address,) * 4]
+        self._paths = library.sluice_machine_paths
+        self._paths.argtypes = self._slopes.argtypes
         self._cut = library.sluice_machine_cut
         self._cut.argtypes = [*asked, number, *(address,) * 2]
         self._repeated_in_draws = library.sluice_machine_repeated_in_draws
@@ -142,19 +144,33 @@ class NativeMachine:
         return out
 
     def repeated_slopes(
-        self, machine: Machine, q: Ints, s: Ints, total: int, lags: Lags
+        self, machine: Machine, q: Ints, s: Ints, total: int, lags: Ints
     ) -> tuple[Floats, Floats]:
         """Return what q fragments of s bytes and then the rest of the message take at these lags,
-        µs, and a derivative of that by s for this q, µs per byte, arrays of one dimension.
+        µs, and a derivative of that by s for this q, µs per byte, arrays of one dimension; lags
+        (cuts, processors).
 
         Infinite, and 0, where the lags deadlock or s does not fit.
         """
-        cuts = [np.ascontiguousarray(one, np.int64) for one in (q, s)]
+        return self._lines(self._slopes, machine, q, s, total, lags)
+
+    def repeated_paths(
+        self, machine: Machine, q: Ints, s: Ints, total: int, lags: Ints
+    ) -> tuple[Floats, Floats]:
+        """Return the same of a path that is no longer than the latency, sooner for many fragments:
+        the longest of those that turn in one window, or two.
+        """
+        return self._lines(self._paths, machine, q, s, total, lags)
+
+    def _lines(
+        self, ask: Any, machine: Machine, q: Ints, s: Ints, total: int, lags: Ints
+    ) -> tuple[Floats, Floats]:
+        cuts = [np.ascontiguousarray(one, np.int64) for one in (q, s, lags)]
         out: Floats = np.empty((2, len(cuts[0])))
-        order = array("q", lags)
-        numbers = *(address_of(one) for one in cuts), address_of(out[0]), address_of(out[1])
-        given = total, _address(order), out.shape[1], *numbers
-        _check(self._slopes(native_network(machine), _costs_of(machine), *given))
+        full, size, order = (address_of(one) for one in cuts)
+        found = address_of(out[0]), address_of(out[1])
+        given = total, order, out.shape[1], full, size, *found
+        _check(ask(native_network(machine), _costs_of(machine), *given))
         return out[0], out[1]
 
     def cut_us(self, machine: Machine, cut: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ Traps     a window of bytes holds B' / m fragments of the least size, and not th
 
 Rows i, i+b, i+2b, ... of a window are a path; there are q = min(b, k) of them, and none is longer
 than the latency. Their mean is sum_i sum_j phi_j(x_i) / q inside the window, by Jensen at least
-k phi_j(B/k) / q, and k - q ways back; before it and behind it at least phi_j(m).
+k phi_j(B/k) / q, and k - q ways back; before it and behind it at least the least phi_j.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def count_bounds_us(problem: MachineProblem, k: Ints) -> Floats:
     least, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     mean = np.clip(problem.message_bytes / k, least, most)
     of_nodes = [_minorant(problem, node, mean, least, most) for node in range(len(network))]
-    fewest = np.array([low for low, _ in of_nodes])  # of one fragment of the least size
+    fewest = np.array([low for low, _ in of_nodes])  # of one fragment of any size
     total = np.array([each for _, each in of_nodes]) * k  # (nodes, counts)
     delay = np.array(network.delay_us)
     best = np.zeros(len(k))
@@ -74,7 +74,7 @@ def lower_bound_us(problem: MachineProblem) -> float:
 def _minorant(
     problem: MachineProblem, node: int, mean: Floats, least: int, most: int
 ) -> tuple[float, Floats]:
-    """The convex minorant of a node's cost at the least size and at the mean ones, µs."""
+    """The least value of the convex minorant of a node's cost, and that at the mean sizes, µs."""
     machine, network = problem.machine, problem.machine.network
     stage = network.stage_of[node]
     shared = machine.rules[stage].shared_ns_per_byte / 1000.0
@@ -82,4 +82,4 @@ def _minorant(
         return shared * least, shared * mean
     sizes, costs_us = np.array(machine.stages[stage].minorant_points(least, most)).T
     own_us = np.interp(mean, sizes, costs_us) - shared * mean
-    return max(0.0, float(costs_us[0]) - shared * least), np.maximum(0.0, own_us)
+    return max(0.0, float(np.min(costs_us - shared * sizes))), np.maximum(0.0, own_us)

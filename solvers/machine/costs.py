@@ -65,9 +65,10 @@ class Costs:
         except Infeasible:
             return inf
 
-    def repeated_slopes(self, q: Ints, s: Ints, total: int, lags: Lags) -> tuple[Floats, Floats]:
+    def repeated_slopes(self, q: Ints, s: Ints, total: int, lags: Ints) -> tuple[Floats, Floats]:
         """Return what q fragments of s bytes and then the rest of the message take at these lags,
-        µs, and a derivative of that by s for this q, µs per byte, arrays of one dimension.
+        µs, and a derivative of that by s for this q, µs per byte, arrays of one dimension; lags
+        (cuts, processors).
 
         The derivative is of one longest path, so that the line through this point lies below the
         latency at all sizes at which costs are on the same ranges, windows hold as many fragments,
@@ -75,9 +76,18 @@ class Costs:
         """
         if active.NATIVE is not None:
             return active.NATIVE.machine.repeated_slopes(self._machine, q, s, total, lags)
-        rows = zip(q.tolist(), s.tolist(), strict=True)
-        found = np.array([self._slope(*row, total, lags) for row in rows]).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+        rows = zip(q.tolist(), s.tolist(), lags.tolist(), strict=True)
+        found = [self._slope(full, size, total, tuple(order)) for full, size, order in rows]
+        latency_us, slope = np.array(found).reshape(-1, 2).T.copy()
+        return latency_us, slope
+
+    def repeated_paths(self, q: Ints, s: Ints, total: int, lags: Ints) -> tuple[Floats, Floats]:
+        """Return the same of a path that is no longer than the latency, and sooner found: in C of
+        those that turn in one window, or two, in Python the longest of all.
+        """
+        if active.NATIVE is not None:
+            return active.NATIVE.machine.repeated_paths(self._machine, q, s, total, lags)
+        return self.repeated_slopes(q, s, total, lags)
 
     def _slope(self, q: int, s: int, total: int, lags: Lags) -> tuple[float, float]:
         machine, rest = self._machine, total - q * s

@@ -11,6 +11,8 @@ Traps     with lanes the latency is neither convex nor unimodal in k: an uneven 
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,13 +21,13 @@ from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, MachineProblem, Problem
 from solvers.contract import Candidate
 from solvers.heuristics.balanced_cuts import BalancedCuts
-from solvers.machine.bound import count_bounds_us
 from solvers.machine.costs import Costs
+from solvers.machine.counts import counts_below, sample_counts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_SAMPLES = 64  # counts that are priced first: they decide which others are worth it
+_AT_ONCE = 256  # counts that are priced together, at most
 _TRIED = 8  # of the best in real sizes, in whole bytes
 _TIE = 1e-12
 
@@ -68,13 +70,29 @@ def _priced_counts(problem: MachineProblem) -> tuple[Ints, Floats]:
 
 
 def _priced(problem: MachineProblem) -> tuple[Ints, Floats]:
-    counts, costs, total = problem.count_range(), Costs(problem.machine), problem.message_bytes
-    every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
-    sample = every[np.unique(np.geomspace(1, len(every), _SAMPLES).astype(np.int64)) - 1]
-    known_us = costs.equal_us(total / sample, sample).min()
-    bounds_us = count_bounds_us(problem, every) - problem.machine.delay_us
-    could_win = every[bounds_us <= known_us * (1.0 + _TIE)]
-    return could_win, costs.equal_us(total / could_win, could_win)
+    """The least bounds first, until no other could win."""
+    known_us = float(_in_turn(problem, *sample_counts(problem), inf)[1].min())
+    limit_us = known_us * (1.0 + _TIE) + problem.machine.delay_us
+    k, latency_us = _in_turn(problem, *counts_below(problem, limit_us), known_us)
+    order = np.argsort(k)
+    return k[order], latency_us[order]
+
+
+def _in_turn(
+    problem: MachineProblem, k: Ints, below_us: Floats, known_us: float
+) -> tuple[Ints, Floats]:
+    """Those of the counts that could be better than the ones before them, and what equal fragments
+    of each take, µs.
+    """
+    costs, total, delay_us = Costs(problem.machine), problem.message_bytes, problem.machine.delay_us
+    found, start, some = [np.empty(0)], 0, 1
+    while start < len(k) and below_us[start] - delay_us <= known_us * (1.0 + _TIE):
+        part = k[start : start + some]
+        found.append(costs.equal_us(total / part, part))
+        known_us = min(known_us, float(found[-1].min()))
+        start, some = start + some, min(2 * some, _AT_ONCE)
+    latency_us = np.concatenate(found)
+    return k[: len(latency_us)], latency_us
 
 
 def _sizes_alone(problem: MachineProblem) -> Problem:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from analysis.draws import Draws, project
-from analysis.robust_cut import pipeline_of
+from analysis.draws import Draws, pipeline_of, project
 from domain.aggregate import Aggregate
+from domain.machine import Machine
 from domain.model import CostModel
 from domain.pipeline import FitRange, Stage
 from domain.uncertainty import (
@@ -38,6 +38,8 @@ def model_of(draws: Draws, at: int) -> CostModel:
     pipeline = pipeline_of(draws, at)
     if draws.kind == "aggregate":
         return Aggregate(pipeline.stages[0], pipeline.stages[1], draws.delay_us)
+    if draws.machine is not None:
+        return Machine(pipeline, draws.machine.rules, draws.machine.windows)
     return pipeline
 
 

@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 from app.schemas.answers import current_of
 from app.schemas.base import dump_json, read_part
-from app.schemas.stages import limits_of, stored_pipeline
+from app.schemas.stages import limits_of, stored_stages
 from app.ui.panel.choices import OFFERS, Offers, ShownUnits, example_named, read_example_trace
 from contract.constraints import ConstraintsOut
 from contract.fit import FitOut
 from contract.limits import MAX_RANGES, MAX_STAGES
 from contract.optimize import OptimizeOut
 from contract.pipeline import PipelineOut
+from domain.machine import Machine
 from domain.pipeline import Pipeline, Stage, unique_names
 from domain.problem import FragmentLimits
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
@@ -248,7 +249,7 @@ class InputState:
         *,
         may_refragment: bool = False,
         profile: str | None = None,
-        pipeline: Pipeline | None = None,
+        pipeline: Pipeline | Machine | None = None,
     ) -> InputState:
         """Return a question, as far as the panel has fields for it."""
         found = cls(
@@ -271,7 +272,7 @@ class InputState:
             limits_of(answer.constraints),
             may_refragment=answer.allow_refragmentation,
             profile=answer.profile.reference if answer.profile else None,
-            pipeline=stored_pipeline(answer.pipeline) if answer.pipeline else None,
+            pipeline=stored_stages(answer.pipeline) if answer.pipeline else None,
         )
         if answer.fit is not None and answer.profile is None:
             found = found.with_fit(answer.fit)
@@ -289,7 +290,7 @@ class InputState:
             record.message_bytes,
             limits_of(limits) if limits else _NO_LIMITS,
             profile=f"{name}@{revision}" if name is not None else None,
-            pipeline=stored_pipeline(pipeline) if pipeline else None,
+            pipeline=stored_stages(pipeline) if pipeline else None,
         )
 
     @property
@@ -339,8 +340,12 @@ class InputState:
             return replace(self, source=InputSource.TRACE, trace=document)
         return replace(self, source=InputSource.FIT, fit=fit.fit_id)
 
-    def with_pipeline(self, pipeline: Pipeline) -> InputState:
-        """Return the same with this pipeline in the table, in µs and ns a byte."""
+    def with_pipeline(self, pipeline: Pipeline | Machine) -> InputState:
+        """Return the same with this pipeline in the table, in µs and ns a byte; a machine's costs
+        alone would be another question, and are left out.
+        """
+        if isinstance(pipeline, Machine):
+            return replace(self, mistakes={**self.mistakes, "": _NO_WORDS})
         rows = [row for stage in pipeline.stages for row in _rows_of(stage)]
         hands_on = any(stage.handoff_bytes is not None for stage in pipeline.stages)
         return replace(
@@ -356,6 +361,11 @@ class InputState:
 _NO_HANDOFF = (
     "the table has no column for handoff_bytes: these stages hand on whole fragments here. Ask the "
     "service (POST /optimize, /simulate) for stages that hand bytes on as they move"
+)
+_NO_WORDS = (
+    "the table has no columns for lanes, delays, processors and windows: these stages have some, "
+    "and are not in it. Ask the service for them (POST /optimize, /compare, /audit, /simulate), or "
+    "the command line"
 )
 _COLUMNS = ("name", "overhead", "cost", "up_to")
 _UNUSUAL = (

@@ -27,6 +27,7 @@ from app.schemas.source import as_job
 from app.verbs.audit.answer import audited
 from app.verbs.audit.request import audit_question_of, audit_scope
 from contract.audit import AuditIn
+from domain.aggregate import Aggregate
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
 
@@ -85,7 +86,8 @@ class AuditSetting(OperationDefaults[Audit]):
         whose messages are solved within milliseconds.
         """
         model, sizes = self.question.model, messages_of(self.question)
-        if not isinstance(model, Pipeline) or all(stage.is_line for stage in model.stages):
+        are_lines = isinstance(model, Pipeline) and all(stage.is_line for stage in model.stages)
+        if are_lines or isinstance(model, Aggregate):
             return ()
         number = -(-len(sizes) // _MESSAGES_A_PART)
         return [AuditPart(self.question, sizes[at::number]) for at in range(number)]
@@ -134,7 +136,7 @@ def operation(
     question = audit_question_of(asked)
     if costs is not None:
         question = replace(question, source=costs)
-    prepared = prepare(question, stored, fragment_cap=cap)
+    prepared = prepare(question, stored, fragment_cap=cap, machines=True)
     return AuditSetting(audit_question(prepared, scope, fragment_cap=cap), partial(as_job, asked))
 
 

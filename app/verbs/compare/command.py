@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.ui.grammar import Arguments, Command
@@ -10,6 +11,8 @@ from contract.compare import CompareIn
 from contract.declare import words_of
 
 if TYPE_CHECKING:
+    from app.questions.question import Source
+    from app.questions.source import Stored
     from app.ui.terminal import Output
 
 DEFAULT_STATIC_BYTES = 4096  # what GAM repeats
@@ -24,7 +27,7 @@ def add_arguments(command: Command) -> None:
 def run(arguments: Arguments, output: Output) -> int:
     """Solve every strategy on every size and print the table."""
     from app.console.commands import store_for
-    from app.console.files import costs_of, read_source, request_of
+    from app.console.files import body_of, costs_of, read_source, request_of
     from app.console.running import counting_line, run_operation, ticking_line
     from app.errors import INTERRUPTED
     from app.questions.source import Stored
@@ -45,8 +48,12 @@ def run(arguments: Arguments, output: Output) -> int:
         complete=_with_strategies,
     )
     costs = costs_of(source, source_of(asked))
+    names_none = "strategies" not in body_of(source) and arguments.strategies is None
     with store_for(costs, settings) as store, ticking_line(output.err, "fitting"):
-        prepared = operation(asked, Stored.of_store(store), settings, costs)
+        stored = Stored.of_store(store)
+        if names_none and _is_machine(costs, stored):
+            asked = _on_machine(asked, names_static=arguments.static_bytes is not None)
+        prepared = operation(asked, stored, settings, costs)
     with counting_line(output.err) as show:
         ran = run_operation(prepared, settings, show)
     found = prepared.document(ran.result)
@@ -61,8 +68,27 @@ def run(arguments: Arguments, output: Output) -> int:
 
 def _with_strategies(body: dict[str, Any]) -> dict[str, Any]:
     """Return the body with all strategies where it names none."""
-    from domain.solution import Strategy
+    from domain.solution import COMPARED
 
     if "strategies" in body:
         return body
-    return {"static_bytes": DEFAULT_STATIC_BYTES, **body, "strategies": [*Strategy]}
+    return {"static_bytes": DEFAULT_STATIC_BYTES, **body, "strategies": [*COMPARED]}
+
+
+def _is_machine(costs: Source, stored: Stored) -> bool:
+    """Whether these costs, or those of the profile that they name, are a machine's."""
+    from domain.machine import Machine
+    from domain.profile import ProfileReference
+
+    if isinstance(costs, ProfileReference):
+        return isinstance(stored.revision(costs, machines=True).model, Machine)
+    return isinstance(costs, Machine)
+
+
+def _on_machine(asked: CompareIn, *, names_static: bool) -> CompareIn:
+    """Return the same with the strategies that hold for machines; `static` where it has a size."""
+    from domain.solution import COMPARED_ON_MACHINES, Strategy
+
+    names = [one.value for one in (*COMPARED_ON_MACHINES, *[Strategy.STATIC] * names_static)]
+    given: dict[str, Any] = {"strategies": names}
+    return replace(asked, **given, static_bytes=asked.static_bytes if names_static else None)

@@ -28,7 +28,7 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, cut_off
 from app.questions.question import Source
-from app.questions.source import FitNow, Stored, resolve
+from app.questions.source import FitNow, Stored, check_asked_of, resolve
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job, options_of, source_of
 from app.verbs.compare.answer import compared
@@ -153,7 +153,9 @@ def operation(
     Raises NotFound, InvalidInput, and what a fit does.
     """
     check(asked)
-    found = resolve(costs or source_of(asked), stored, FitNow(options_of(asked)))
+    source = costs or source_of(asked)
+    found = resolve(source, stored, FitNow(options_of(asked)), machines=True)
+    check_asked_of(found.model, {"allow_refragmentation": asked.allow_refragmentation})
     question = compare_question(asked, found, fragment_cap=settings.max_fragments)
     return Compare(question, partial(as_job, asked))
 

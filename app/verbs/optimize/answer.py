@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import solvers
+from analysis.premise import words_taken_as_known
 from analysis.repeated_sizes import admits
 from analysis.size_curve import SizeChoice, SizePoint
 from analysis.transferred import MeasuredChoice, choice_of
@@ -15,6 +16,7 @@ from app.questions.prepare import PreparedQuestion
 from app.questions.question import notices_of_costs
 from app.schemas.base import dump_json, notices_out, revision_out, same_named, timestamp
 from app.schemas.fits import fit_out, given_fit_out
+from app.schemas.in_flight import machine_answer
 from app.schemas.stages import (
     aggregate_or_none,
     constraints_out,
@@ -27,6 +29,7 @@ from app.schemas.uncertainty import (
     set_this_out,
     uncertainty_out,
 )
+from app.text.in_flight import in_flight_notices
 from app.text.measured_times import mean_times
 from contract.fit import FitOut
 from contract.optimize import (
@@ -46,6 +49,9 @@ from domain.delivery import (
     sustained_mb_per_s,
 )
 from domain.fit import BEYOND_MEASURED, beyond_measured, cut_sizes
+from domain.in_flight import InFlight
+from domain.machine import Machine
+from domain.machine_timeline import busiest_stage as busiest_of_machine
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
 from domain.schedule import busiest_stage
@@ -99,6 +105,7 @@ class Answer:
     choice: SizeChoice | None = None
     measured: MeasuredChoice | None = None
     contradicts: Contradiction | None = None
+    in_flight: InFlight | None = None
 
 
 def conclude(
@@ -110,6 +117,7 @@ def conclude(
     uncertainty: Uncertainty | None = None,
     sensitivities: Sensitivities | None = None,
     choice: SizeChoice | None = None,
+    in_flight: InFlight | None = None,
 ) -> Answer:
     """Return a solution's answer: with what other settings cost and its busiest stage."""
     question, fit, size = prepared.question, prepared.fit, prepared.problem.message_bytes
@@ -137,6 +145,7 @@ def conclude(
             current_bytes=question.current_bytes,
             is_admitted=lambda one: admits(prepared.problem, one),
         ),
+        in_flight=in_flight,
     )
 
 
@@ -146,6 +155,8 @@ def bottleneck_stage(solution: Solution) -> int | None:
     None of an aggregate, which knows how slow the slowest stage is and not which one it is.
     """
     pipeline = solution.problem.model
+    if isinstance(pipeline, Machine):
+        return busiest_of_machine(pipeline, solution.schedule.fragment_bytes)
     if not isinstance(pipeline, Pipeline):
         return None
     if solution.levels is None:
@@ -183,6 +194,8 @@ def optimize_out(answer: Answer) -> OptimizeOut:
     """Return an answer as it is sent and stored."""
     solution, sent = answer.solution, _cut_out(answer)
     pipeline = solution.problem.model
+    if answer.in_flight is not None and isinstance(pipeline, Machine):
+        return machine_answer(sent, pipeline, answer.in_flight)
     if solution.delivery is None or solution.levels is None or not isinstance(pipeline, Pipeline):
         return sent
     return _delivered_out(sent, pipeline, solution.delivery, solution.levels)
@@ -198,6 +211,7 @@ def _cut_out(answer: Answer) -> OptimizeOut:
         known,
         problem.message_bytes,
         has_premise=bool(problem.model.premise),
+        machine=problem.model if isinstance(problem.model, Machine) else None,
     )
     if answer.measured is not None:
         set_this = measured_set_this(answer.measured, set_this)
@@ -217,7 +231,9 @@ def _cut_out(answer: Answer) -> OptimizeOut:
         fit=_fit_out(answer),
         profile=revision_out(answer.profile),
         solve_ms=round(answer.solve_ms, 3),
-        warnings=notices_out((*_notices_of(answer), *solution.notices, *of_costs)),
+        warnings=notices_out(
+            (*_notices_of(answer), *solution.notices, *_of_machine(answer), *of_costs)
+        ),
         uncertainty=known,
         sensitivities=sensitivities_out(answer.sensitivities, problem.model),
         set_this=set_this,
@@ -277,6 +293,13 @@ def _notices_of(answer: Answer) -> tuple[Notice, ...]:
     return (*_known(answer), *_unsure(answer))
 
 
+def _of_machine(answer: Answer) -> Iterator[Notice]:
+    """Yield what limits a machine, idles in it, and where its model is known to be off."""
+    model, found = answer.solution.problem.model, answer.in_flight
+    if isinstance(model, Machine) and found is not None:
+        yield from in_flight_notices(model, found, answer.solution.latency_us)
+
+
 def _known(answer: Answer) -> Iterator[Notice]:
     """Yield what transfers said of the profile, before all else, and sizes not measured."""
     solution, fit = answer.solution, answer.prepared.fit
@@ -296,6 +319,7 @@ def _unsure(answer: Answer) -> tuple[Notice, ...]:
     if answer.uncertainty is None:
         return (_NOTHING_IN_DRAWS,)
     means = tuple(mean_times(answer.prepared.uncertain.model, answer.uncertainty))
+    means = (*words_taken_as_known(answer.prepared.uncertain.model), *means)
     if answer.uncertainty.subject.name == ANSWER:
         return means
     is_long = not any(notice.code == BEYOND_MEASURED for notice in _known(answer))

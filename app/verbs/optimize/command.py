@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from app.console.argument_parts import condition
@@ -10,6 +11,8 @@ from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.optimize import OptimizeIn
 from domain.errors import InconsistentInput, InvalidInput
+from domain.pipeline import stage_name
+from domain.units import parse_bytes
 
 if TYPE_CHECKING:
     from app.console.files import Source
@@ -30,7 +33,7 @@ _FIRST = ("message_bytes", "strategy", "save_as", "uncertainty")  # what most qu
 # What is said of own transfers alone, too; the other words are of a model.
 _OF_TRANSFERS = (("message_bytes",), ("uncertainty", "current"))
 _OF_MODELS = {
-    **{name: name for name in ("transfers", "timeline", "sensitivities")},
+    **{name: name for name in ("transfers", "memory", "timeline", "sensitivities")},
     **{
         word.option[2:].replace("-", "_"): "_".join(word.place)
         for word in WORDS
@@ -51,6 +54,13 @@ def add_arguments(command: Command) -> None:
     add_words(command, [word for word in WORDS if word.place[0] in _FIRST])
     command.option(
         "--transfers", metavar="FILE", help="own transfers of this message, which decide"
+    )
+    command.option(
+        "--memory",
+        read=parse_bytes,
+        metavar="SIZE",
+        help="so many bytes at most between the first stage and the last: a window over all of "
+        "them",
     )
     command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
     command.flag("--sensitivities", help="say how the latency moves with the costs of each stage")
@@ -91,7 +101,7 @@ def run(arguments: Arguments, output: Output) -> int:
     if output.wants_json:
         output.document(body)
     if not output.wants_json or arguments.timeline is not None:
-        _show_answer(read_answer(body), arguments, output)
+        _show_answer(read_answer(body), arguments, output, fragment_cap=settings.max_fragments)
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0
@@ -106,11 +116,30 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
     if isinstance(source, TraceSource) and (test := test_in_names(arguments.sources)):
         options.setdefault("fit_options", {}).setdefault("test", test)
     body = merged(body_of(source), options)
+    if arguments.memory is not None:
+        body["pipeline"] = _within_memory(body, arguments.memory)
     if body.get("message_bytes") is None:
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
     return parse_json(OptimizeIn, dump_json(body))
+
+
+def _within_memory(body: Mapping[str, Any], memory_bytes: int) -> dict[str, Any]:
+    """Return the pipeline of a request with a window of so many bytes over all its stages. Raises
+    InconsistentInput for other costs, and for stages without names of their own.
+    """
+    pipeline = body.get("pipeline")
+    stages = pipeline.get("stages") if isinstance(pipeline, dict) else None
+    if not isinstance(pipeline, dict) or not isinstance(stages, list) or not stages:
+        raise InconsistentInput(
+            "expected stages beside --memory, which is a window over them: a file with a pipeline",
+            field="memory",
+        )
+    names = [stage.get("name") if isinstance(stage, dict) else None for stage in stages]
+    names = [name or stage_name(number) for number, name in enumerate(names, start=1)]
+    window = {"from": names[0], "to": names[-1], "bytes": memory_bytes}
+    return {**pipeline, "windows": [*(pipeline.get("windows") or ()), window]}
 
 
 def _options_of(arguments: Arguments, settings: Settings) -> dict[str, Any]:
@@ -155,12 +184,14 @@ def _answer(
         return prepared.keep(unit, ran.result).document, ran.is_interrupted
 
 
-def _show_answer(answer: OptimizeOut, arguments: Arguments, output: Output) -> None:
+def _show_answer(
+    answer: OptimizeOut, arguments: Arguments, output: Output, *, fragment_cap: int
+) -> None:
     """Print what a person reads of an answer, and draw it into the file that is named."""
     from app.console.files import write_timeline
     from app.text.units import printable
     from app.ui.fit_parts import fit_summary_parts
-    from app.verbs.optimize.show import parts
+    from app.verbs.optimize.show import count_parts, parts
 
     screen, timeline = output.out, arguments.timeline
     if not output.wants_json:
@@ -172,6 +203,7 @@ def _show_answer(answer: OptimizeOut, arguments: Arguments, output: Output) -> N
                 width=screen.width,
                 ink=screen.ink,
                 with_sensitivities=arguments.sensitivities,
+                by_count=tuple(count_parts(answer, fragment_cap=fragment_cap)),
             )
         )
     if timeline is not None:

@@ -132,6 +132,7 @@ class Optimize(OperationDefaults[Solved]):
             uncertainty=result.uncertainty,
             sensitivities=result.sensitivities,
             choice=result.choice,
+            in_flight=result.in_flight,
         )
 
     def document(self, result: Solved) -> OptimizeOut:
@@ -154,7 +155,7 @@ def operation(
     question = optimize_question(asked)
     if costs is not None:
         question = replace(question, source=costs)
-    prepared = prepare(question, stored, fragment_cap=settings.max_fragments)
+    prepared = prepare(question, stored, fragment_cap=settings.max_fragments, machines=True)
     return Optimize(prepared, partial(as_job, asked))
 
 
@@ -168,7 +169,7 @@ def schedule(
 ) -> Optimize:
     """Ask for the best schedule of a message on a stored profile. Raises NotFound."""
     question = Question(message_bytes=message_bytes, source=reference)
-    prepared = prepare(question, stored, fragment_cap=settings.max_fragments)
+    prepared = prepare(question, stored, fragment_cap=settings.max_fragments, machines=True)
     asked = OptimizeIn(message_bytes=message_bytes, profile=reference.name)
     return Optimize(prepared, partial(as_job, asked))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from app.schemas.stages import sensitivity_facts, stored_pipeline
+from app.schemas.in_flight import ends_of, in_flight_facts, machine_of
+from app.schemas.stages import limits_of, sensitivity_facts, stored_stages
 from app.schemas.uncertainty import uncertainty_facts
 from app.text.numbers import (
     format_count,
@@ -13,6 +14,7 @@ from app.text.numbers import (
     format_excess,
     format_figure,
     format_gap,
+    format_size,
     format_sizes,
 )
 from app.text.units import (
@@ -25,14 +27,24 @@ from app.text.units import (
     format_time,
     printable,
 )
-from app.ui.gantt import MAX_BLOCKS, Ink, chart_of, draw
+from app.ui.gantt import MAX_BLOCKS, Ink, chart_of, draw, machine_chart_of
 from app.ui.notices import failures, noted, others
 from app.ui.parts import Column, Facts, Grid, Part
-from contract.optimize import BaselineOut, DeliveredOptimizeOut, OptimizeOut
+from contract.optimize import (
+    BaselineOut,
+    DeliveredOptimizeOut,
+    MachineOptimizeOut,
+    OptimizeOut,
+)
 from contract.uncertainty import UncertaintyOut
 from domain.fit import MAY_BE_PIPELINED
+from domain.in_flight import CountTable
+from domain.machine import Machine
+from domain.machine_timeline import machine_timeline_of, work_of
+from domain.problem import MachineProblem
 from domain.solution import Status
 from domain.units import format_bytes
+from solvers.contract import Deadline
 
 # Of each status: its colour on a page, its word, and what it says in one line.
 STATUS_WORDS = {
@@ -58,6 +70,7 @@ STATUS_WORDS = {
     ),
 }
 _AT_MOST = "latency_is_upper_bound"
+_COUNTS_S = 2.0  # what the table of lanes or places may take
 EQUAL, WHOLE = "equal fragments", "not cut"
 _LIMITS = {
     "max_fragments": "the greatest number of fragments that was allowed",
@@ -68,11 +81,17 @@ _LIMITS = {
 
 
 def parts(
-    answer: OptimizeOut, *, width: int, ink: Ink, with_sensitivities: bool = False
+    answer: OptimizeOut,
+    *,
+    width: int,
+    ink: Ink,
+    with_sensitivities: bool = False,
+    by_count: Sequence[Part] = (),
 ) -> Iterator[Part]:
     """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts.
 
-    That its model failed on the machine comes before all of it.
+    That its model failed on the machine comes before all of it. `by_count` are the `count_parts` of
+    an answer that is shown with them.
     """
     yield from failures(answer.warnings)
     if answer.uncertainty:
@@ -87,6 +106,8 @@ def parts(
     if with_sensitivities and answer.sensitivities:
         yield Facts(tuple(sensitivity_facts(answer.sensitivities)))
         yield ""
+    if by_count:
+        yield from (*by_count, "")
     yield instead_table(answer)
     if any(baseline.source for baseline in answer.baselines):
         yield "What sets the defaults of systems, and where they are written: --json."
@@ -115,6 +136,9 @@ def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Iterator[Par
     yield ""
     yield Facts(tuple(_answer_facts(answer)))
     yield ""
+    if of_machine := tuple(in_flight_facts(answer)):
+        yield Facts(of_machine)
+        yield ""
     yield from gantt_parts(answer, width=width, ink=ink)
 
 
@@ -147,8 +171,16 @@ def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Iterator[Part]:
     if answer.cells > MAX_BLOCKS:
         yield f"(no Gantt: {answer.cells} blocks are more than can be distinguished)"
         return
+    model = stored_stages(answer.pipeline)
+    if isinstance(model, Machine):
+        if work_of(model, answer.fragments) > MAX_BLOCKS:
+            yield "(no Gantt: too many orders of the processors' fragments would be looked at)"
+            return
+        timeline = machine_timeline_of(model, answer.fragment_bytes)
+        yield "\n".join(draw(machine_chart_of(timeline), width=width, ink=ink))
+        return
     chart = chart_of(
-        stored_pipeline(answer.pipeline),
+        model,
         answer.fragment_bytes,
         bottleneck=answer.bottleneck_stage or 0,
         levels=answer.levels,
@@ -169,6 +201,58 @@ def instead_table(answer: OptimizeOut) -> Grid:
         rows.append(_instead_row(name, how, baseline.latency_us, latency_us))
     columns = (Column("instead", is_number=False), Column("how", is_number=False))
     return Grid((*columns, Column("latency"), Column("more by")), tuple(rows))
+
+
+def count_parts(answer: OptimizeOut, *, fragment_cap: int) -> Iterator[Part]:
+    """Yield size and time by lanes or places of an answer of a machine, which are solved now: for
+    two seconds at most. Nothing of another answer, and where no size can be repeated.
+    """
+    from analysis.size_by_count import size_by_count
+
+    machine, best = machine_of(answer), answer.best_fixed
+    if machine is None or best is None or not isinstance(answer, MachineOptimizeOut):
+        return
+    limits = limits_of(answer.constraints)
+    problem = MachineProblem(machine, answer.message_bytes, limits, fragment_cap)
+    found = answer.in_flight
+    of_first = [one.lanes for one in found.stages[:1]] or [one.places for one in found.windows[:1]]
+    also = [one.enough for one in of_first if one.enough is not None]
+    table = size_by_count(problem, best.size_bytes, also, Deadline.after(_COUNTS_S))
+    if table is not None and table.rows:
+        yield _count_grid(answer, table)
+
+
+def _count_grid(answer: MachineOptimizeOut, table: CountTable) -> Grid:
+    """Each count with its best size, what that takes, and how much more than with the best."""
+    pipeline = answer.pipeline
+    assert pipeline is not None, "a machine has stages"
+    if table.stage is not None:
+        noun, about = "lanes", printable(pipeline.stages[table.stage].name)
+    else:
+        window = pipeline.windows[table.window or 0]
+        noun, about = "buffers" if "bytes" in window else "places", ends_of(window)
+    best_us = min(row.latency_us for row in table.rows)
+    unit = TimeUnit.of(best_us)
+    return Grid(
+        (
+            Column(noun),
+            Column("best size"),
+            Column("fragments"),
+            Column("latency"),
+            Column("more by"),
+        ),
+        tuple(
+            (
+                format_count(row.count),
+                format_size(row.size_bytes, with_bytes=False),
+                format_count(row.fragments),
+                unit.named(row.latency_us),
+                format_excess(row.latency_us, best_us),
+            )
+            for row in table.rows
+        ),
+        f"Size and time by {noun} of {about}",
+    )
 
 
 def cut_words(other: BaselineOut) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.console.reports import aggregate_table, stages_table
-from app.text.numbers import format_gap, format_size_span
+from app.text.numbers import format_cost, format_count, format_gap, format_size_span
 from app.text.units import format_given_time, printable
 from app.ui.notices import failures
 from app.ui.parts import Column, Grid, Part
 from app.ui.verification import verification_parts
-from contract.pipeline import AggregateOut, PipelineOut
+from contract.pipeline import AggregateOut, PipelineOut, WindowOut
 from contract.profiles import (
     AnyProfileOut,
     AnyRevisionOut,
@@ -67,7 +67,7 @@ def costs(pipeline: PipelineOut | None, aggregate: AggregateOut | None) -> Itera
     """
     if pipeline:
         yield stages_table(pipeline)
-        yield from _handoffs(pipeline)
+        yield from _words(pipeline)
     if aggregate:
         yield aggregate_table(aggregate)
     model = pipeline or aggregate
@@ -75,14 +75,39 @@ def costs(pipeline: PipelineOut | None, aggregate: AggregateOut | None) -> Itera
         yield f"A constant delay of {format_given_time(model.delay_us)} follows."
 
 
-def _handoffs(pipeline: PipelineOut) -> Iterator[Part]:
-    """Yield which stages hand their bytes on as they move."""
-    from app.schemas.stages import stored_pipeline
-
-    for stage in stored_pipeline(pipeline).stages:
+def _words(pipeline: PipelineOut) -> Iterator[Part]:
+    """Yield how stages handle fragments beside what that costs: which of them hand their bytes on
+    as they move, have lanes, delays or a processor, and what bounds the fragments under way.
+    """
+    for stage in pipeline.stages:
+        name = printable(stage.name)
         if stage.handoff_bytes is not None:
             grain = format_bytes(stage.handoff_bytes)
-            yield f"{printable(stage.name)} hands bytes on as they move, {grain} at a time"
+            yield f"{name} hands bytes on as they move, {grain} at a time"
+        if stage.lanes > 1:
+            shared = ""
+            if stage.shared_ns_per_byte:
+                shared = f", which share {format_cost(stage.shared_ns_per_byte)} ns per byte"
+            yield f"{name} handles {stage.lanes} fragments at once, on lanes in turn{shared}"
+        if stage.delay_us:
+            yield f"{name}: the next stage has a fragment {format_given_time(stage.delay_us)} later"
+        if stage.processor is not None:
+            yield f"{name} takes turns on {printable(stage.processor)}"
+    yield from map(window_words, pipeline.windows)
+
+
+def window_words(window: WindowOut) -> str:
+    """Return what a window bounds."""
+    sizes = []
+    if "fragments" in window:
+        sizes.append(f"{format_count(int(window['fragments']))} fragments")
+    if "bytes" in window:
+        sizes.append(format_bytes(int(window["bytes"])))
+    ends = (printable(str(window[end])) for end in ("from", "to"))
+    back = ""
+    if "return_us" in window:
+        back = f", a place back after {format_given_time(float(window['return_us']))}"
+    return f"at most {' and '.join(sizes)} from {' to '.join(ends)}{back}"
 
 
 def tables(tables: TablesOut) -> list[Part]:

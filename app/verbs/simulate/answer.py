@@ -5,7 +5,14 @@ from __future__ import annotations
 from app.questions.simulate import PricedCut, Simulation
 from app.schemas.base import notices_out, revision_out
 from app.schemas.stages import aggregate_out, pipeline_out
-from contract.simulate import DeliveredOut, PathStepOut, PricedCutOut, SimulateOut
+from contract.simulate import (
+    DeliveredOut,
+    LagOut,
+    MachineRunOut,
+    PathStepOut,
+    PricedCutOut,
+    SimulateOut,
+)
 
 
 def sent(found: Simulation | PricedCut) -> SimulateOut | PricedCutOut:
@@ -26,6 +33,9 @@ def _run(simulation: Simulation) -> SimulateOut:
         profile=revision_out(simulation.profile),
         warnings=notices_out(simulation.notices),
     )
+    if simulation.machine is not None:
+        lags = tuple(LagOut(*found) for found in simulation.lags.items())
+        return MachineRunOut(**vars(common), lags=lags)
     delivered = simulation.delivered
     if delivered is None:
         return common

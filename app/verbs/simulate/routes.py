@@ -17,11 +17,11 @@ from app.schemas.queries import Query as QueryIn
 from app.schemas.source import options_of, source_of
 from app.verbs.simulate.answer import sent
 from app.verbs.simulate.request import cut_of
-from contract.simulate import DeliveredOut, PricedCutOut, SimulateIn, SimulateOut
+from contract.simulate import DeliveredOut, MachineRunOut, PricedCutOut, SimulateIn, SimulateOut
 
 router = own_router(tags=["optimise"])
 BODIES = (SimulateIn,)
-OUTPUTS = (DeliveredOut, PricedCutOut, SimulateOut)
+OUTPUTS = (DeliveredOut, MachineRunOut, PricedCutOut, SimulateOut)
 SVG = "image/svg+xml"
 
 
@@ -46,7 +46,12 @@ _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inl
 
 @router.post(
     "/simulate",
-    **reads(SimulateIn, 404, also=_PICTURE, sends=SimulateOut | DeliveredOut | PricedCutOut),
+    **reads(
+        SimulateIn,
+        404,
+        also=_PICTURE,
+        sends=SimulateOut | DeliveredOut | MachineRunOut | PricedCutOut,
+    ),
 )
 @keyed
 async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -> Response:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.questions.simulate import Cut
-from app.schemas.stages import stored_pipeline
+from app.schemas.stages import stored_stages
 from app.text.numbers import format_count, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
-from app.ui.gantt import chart_of
+from app.ui.gantt import chart_of, machine_chart_of
 from app.ui.notices import failures, noted, others
 from app.ui.parts import Column, Facts, Grid, Part
-from contract.simulate import DeliveredOut, PricedCutOut, SimulateOut
+from contract.simulate import DeliveredOut, MachineRunOut, PricedCutOut, SimulateOut
+from domain.machine import Machine
+from domain.machine_timeline import machine_timeline_of
 from domain.units import format_bytes
 
 
@@ -30,6 +32,8 @@ def _run(found: SimulateOut, cut: Cut) -> Iterator[Part]:
     stages = found.pipeline.stages
     bottleneck = found.bottleneck_stage
     busy = format_time(found.busy_us[bottleneck])
+    lanes = min(stages[bottleneck].lanes, len(cut.levels[0]))
+    of_lanes = f" on {lanes} lanes together" if lanes > 1 else ""
     of = f", profile {found.profile.reference}" if found.profile else ""
     yield f"{format_bytes(found.message_bytes)} through {len(stages)} stages{of}"
     yield ""
@@ -39,13 +43,27 @@ def _run(found: SimulateOut, cut: Cut) -> Iterator[Part]:
         (
             *zip(names, cuts, strict=True),
             ("latency", format_time(found.latency_us)),
-            ("bottleneck", f"{printable(stages[bottleneck].name)}, busy for {busy}"),
+            ("bottleneck", f"{printable(stages[bottleneck].name)}, busy for {busy}{of_lanes}"),
+            *_lags(found),
         )
     )
     yield ""
     levels = cut.levels if cut.is_nested else None
-    pipeline = stored_pipeline(found.pipeline)
-    yield chart_of(pipeline, cut.levels[0], bottleneck=bottleneck, levels=levels)
+    model = stored_stages(found.pipeline)
+    if isinstance(model, Machine):
+        yield machine_chart_of(machine_timeline_of(model, cut.levels[0]))
+    else:
+        yield chart_of(model, cut.levels[0], bottleneck=bottleneck, levels=levels)
+
+
+def _lags(found: SimulateOut) -> Iterator[tuple[str, str]]:
+    """Yield in which order each processor handles its fragments."""
+    if not isinstance(found, MachineRunOut):
+        return
+    for one in found.lags:
+        ahead = f"{format_count(one.lag)} fragment{'' if one.lag == 1 else 's'} ahead"
+        order = f"its earlier stage {ahead}" if one.lag else "fragment by fragment"
+        yield printable(one.processor), order
 
 
 def _delivered(found: DeliveredOut) -> Iterator[Part]:

@@ -566,6 +566,22 @@ static double slope_of(const evaluation *e, int64_t v, const fragments *x, int64
     return cost / 1000.0 * (i < x->full ? 1.0 : -(double)x->full);
 }
 
+/* A message in `q` fragments of a size and what is left, if that is above 0. */
+static fragments repeated(int64_t message, int64_t q, int64_t s)
+{
+    const int64_t rest = message - q * s;
+    return (fragments){q + (rest > 0), q, NULL, (double)s, (double)rest};
+}
+
+/* Whether every fragment fits and these lags do not deadlock; the offsets are known then. */
+static int is_live(evaluation *e, const fragments *x, const int64_t *lags)
+{
+    for (int64_t c = 0; c < e->m->processors; c++)
+        e->p.lags[c] = lags[c];
+    return find_places(e->m, greatest(x), e->p.places) &&
+           find_offsets(e->m, e->p.places, e->p.lags, e->p.offset);
+}
+
 /* What a fragment in a node waits for. Of equals a window is taken before a processor and that
    before the route, and of windows the first one: as in the evaluator's critical path. */
 static moment start_of(const evaluation *e, const moment *ends, const fragments *x, int64_t i,
@@ -638,14 +654,10 @@ int sluice_machine_slopes(const sluice_machine *machine, const sluice_draws *cos
     if (!e)
         return -1;
     open_block(e, 0, 1);
-    for (int64_t c = 0; c < machine->processors; c++)
-        e->p.lags[c] = lags[c];
     for (int64_t m = 0; m < cuts && !status; m++) {
-        const int64_t rest = message - q[m] * s[m];
-        const fragments x = {q[m] + (rest > 0), q[m], NULL, (double)s[m], (double)rest};
+        const fragments x = repeated(message, q[m], s[m]);
         moment found = {INFINITY, 0.0};
-        if (find_places(machine, greatest(&x), e->p.places) &&
-            find_offsets(machine, e->p.places, e->p.lags, e->p.offset)) {
+        if (is_live(e, &x, lags + m * machine->processors)) {
             status = lay_out(e, x.count, 2);
             if (!status)
                 found = follow(e, &x);
@@ -654,4 +666,152 @@ int sluice_machine_slopes(const sluice_machine *machine, const sluice_draws *cos
         slope[m] = found.slope;
     }
     return closed(e, status);
+}
+
+/* ---- paths that turn in one window -------------------------------------------------------------- */
+
+/* A way back: from the end of node `last` to the start of node `first`, `b` fragments later. */
+typedef struct {
+    int64_t first, last, b;
+    moment trip, back;
+} turn;
+
+typedef struct {
+    const evaluation *e;
+    int64_t q, turns;
+    turn turn[WINDOWS + PROCESSORS];
+    moment full[NODES], rest[NODES];             /* times of a full fragment and of the rest */
+    moment before[NODES + 1], behind[NODES + 1]; /* full ones up to a node, the rest from it on,
+                                                    delays included */
+} paths;
+
+static moment sum(moment one, moment other)
+{
+    return (moment){one.us + other.us, one.slope + other.slope};
+}
+
+static moment times(int64_t number, moment one)
+{
+    return (moment){(double)number * one.us, (double)number * one.slope};
+}
+
+static moment longer(moment one, moment other)
+{
+    return other.us > one.us ? other : one;
+}
+
+static void add_turn(paths *p, int64_t first, int64_t last, int64_t b, double back_us)
+{
+    moment trip = {back_us, 0.0};
+    for (int64_t v = first; v <= last; v++) {
+        trip = sum(trip, p->full[v]);
+        trip.us += v < last ? p->e->m->delay_us[v] : 0.0;
+    }
+    p->turn[p->turns++] = (turn){first, last, b, trip, {back_us, 0.0}};
+}
+
+static void open_paths(paths *p, evaluation *e, const fragments *x)
+{
+    const sluice_machine *m = e->m;
+    p->e = e;
+    p->q = x->full;
+    p->turns = 0;
+    for (int64_t v = 0; v < m->nodes; v++) {
+        find_times(e, 0, 1, v, x->size);
+        p->full[v] = (moment){e->t[v], slope_of(e, v, x, 0)};
+        p->rest[v] = (moment){0.0, 0.0};
+        if (x->count == x->full)
+            continue;
+        find_times(e, 0, 1, v, x->rest);
+        p->rest[v] = (moment){e->t[v], slope_of(e, v, x, x->full)};
+    }
+    p->before[0] = p->behind[m->nodes] = (moment){0.0, 0.0};
+    for (int64_t v = 0; v < m->nodes; v++)
+        p->before[v + 1] = sum(sum(p->before[v], p->full[v]), (moment){m->delay_us[v], 0.0});
+    for (int64_t v = m->nodes - 1; v >= 0; v--)
+        p->behind[v] = sum(sum(p->behind[v + 1], p->rest[v]), (moment){m->delay_us[v], 0.0});
+    for (int64_t w = 0; w < m->windows; w++)
+        if (e->p.places[w] <= p->q)
+            add_turn(p, m->bounds[4 * w], m->bounds[4 * w + 1], e->p.places[w], m->return_us[w]);
+    for (int64_t c = 0; c < m->processors; c++)
+        if (e->p.lags[c] < p->q)
+            add_turn(p, m->pairs[2 * c], m->pairs[2 * c + 1], e->p.lags[c] + 1, 0.0);
+}
+
+/* What turns add to a path that passes the nodes up to `node`, within so many fragments: the one
+   of the greatest pace, and of what it leaves another one. */
+static moment turned(const paths *p, int64_t node, int64_t left)
+{
+    const turn *best = NULL;
+    moment found = {0.0, 0.0};
+    double pace = 0.0;
+    for (int64_t w = 0; w < p->turns; w++) {
+        const turn *one = p->turn + w;
+        if (one->first <= node && one->b <= left && one->trip.us > pace * (double)one->b) {
+            best = one;
+            pace = one->trip.us / (double)one->b;
+        }
+    }
+    if (!best)
+        return found;
+    const int64_t uses = left / best->b;
+    left -= uses * best->b;
+    for (int64_t w = 0; left && w < p->turns; w++)
+        if (p->turn[w].first <= node && p->turn[w].b <= left)
+            found = longer(found, times(left / p->turn[w].b, p->turn[w].trip));
+    return sum(found, times(uses, best->trip));
+}
+
+static moment longest_path(const paths *p, int has_rest)
+{
+    const sluice_machine *m = p->e->m;
+    const int64_t last = m->nodes - 1;
+    moment found = sum(p->before[m->nodes], turned(p, last, p->q - 1));
+    if (has_rest)
+        found = longer(found, p->behind[0]);
+    for (int64_t w = 0; has_rest && w < p->turns; w++) {
+        const turn *one = p->turn + w;
+        const moment there = sum(p->before[one->last], p->full[one->last]);
+        const moment gone = sum(there, turned(p, one->last, p->q - one->b));
+        found = longer(found, sum(sum(gone, one->back), p->behind[one->first]));
+    }
+    for (int64_t c = 0; c < m->processors; c++) {
+        const int64_t j = m->pairs[2 * c], l = m->pairs[2 * c + 1];
+        const moment work = sum(times(p->q, sum(p->full[j], p->full[l])),
+                                has_rest ? sum(p->rest[j], p->rest[l]) : (moment){0.0, 0.0});
+        moment gone = sum(p->before[j], work);
+        gone.us += m->delay_us[l];
+        if (has_rest)
+            gone = sum(gone, p->behind[l + 1]);
+        for (int64_t v = l + 1; !has_rest && v <= last; v++) {
+            gone = sum(gone, p->full[v]);
+            gone.us += m->delay_us[v];
+        }
+        found = longer(found, gone);
+    }
+    found.us += p->e->costs->delay_us;
+    return found;
+}
+
+int sluice_machine_paths(const sluice_machine *machine, const sluice_draws *costs, int64_t message,
+                         const int64_t *lags, int64_t cuts, const int64_t *q, const int64_t *s,
+                         double *length_us, double *slope)
+{
+    evaluation *e = opened(machine, costs);
+    paths *p = e ? malloc(sizeof *p) : NULL;
+    if (!p)
+        return e ? closed(e, -1) : -1;
+    open_block(e, 0, 1);
+    for (int64_t m = 0; m < cuts; m++) {
+        const fragments x = repeated(message, q[m], s[m]);
+        moment found = {INFINITY, 0.0};
+        if (is_live(e, &x, lags + m * machine->processors)) {
+            open_paths(p, e, &x);
+            found = longest_path(p, x.count > x.full);
+        }
+        length_us[m] = found.us;
+        slope[m] = found.slope;
+    }
+    free(p);
+    return closed(e, 0);
 }

@@ -37,11 +37,17 @@ int sluice_machine_repeated(const sluice_machine *machine, const sluice_draws *c
                             double *latency_us);
 
 /* The same of a message in q >= 1 fragments of s bytes and what is left, if that is above 0, at
-   these lags (processors), and a derivative by s for this q, us per byte. Infinite and 0 where the
-   lags deadlock or s fits no window. */
+   these lags (cuts, processors), and a derivative by s for this q, us per byte. Infinite and 0
+   where the lags deadlock or s fits no window. */
 int sluice_machine_slopes(const sluice_machine *machine, const sluice_draws *costs, int64_t message,
                           const int64_t *lags, int64_t cuts, const int64_t *q, const int64_t *s,
                           double *latency_us, double *slope);
+
+/* The length and its derivative of a path of the same cuts, no longer than the latency: of those
+   that turn in one window, or two, the longest one. O(windows^2), whatever q. */
+int sluice_machine_paths(const sluice_machine *machine, const sluice_draws *costs, int64_t message,
+                         const int64_t *lags, int64_t cuts, const int64_t *q, const int64_t *s,
+                         double *length_us, double *slope);
 
 /* Latency (1) of one cut into these (real) sizes, at least one. */
 int sluice_machine_cut(const sluice_machine *machine, const sluice_draws *costs, int64_t count,

@@ -17,6 +17,7 @@
 #include "equal.h"
 #include "groups.h"
 #include "interior_point.h"
+#include "machine.h"
 #include "project.h"
 #include "recurrence.h"
 #include "repeat.h"
@@ -523,6 +524,104 @@ static void many_draws(void)
     free(overhead), free(cost), free(ends), free(latency);
 }
 
+/* ---- machines ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t stages, ranges, nodes, windows, processors, pairs[4];
+    int64_t *stage_of, *is_shared, *bounds;
+    double *delay, *shared, *back, *overhead, *cost, *ends;
+} machine_parts;
+
+/* Nodes of each stage, their windows first, then any others. */
+static void some_nodes(machine_parts *of)
+{
+    int64_t most = 2 * of->stages, others = between(0, 4), w = 0;
+    of->stage_of = must((size_t)most, sizeof(int64_t));
+    of->is_shared = must((size_t)most, sizeof(int64_t));
+    of->bounds = must((size_t)(4 * (2 * most + others)), sizeof(int64_t));
+    of->delay = doubles(most), of->shared = doubles(most), of->back = doubles(2 * most + others);
+    of->nodes = 0;
+    for (int64_t j = 0; j < of->stages; j++) {
+        int64_t parts = between(1, 2), lanes = between(1, 5), first = of->nodes;
+        for (int64_t part = 0; part < parts; part++, of->nodes++) {
+            of->stage_of[of->nodes] = j, of->is_shared[of->nodes] = part;
+            of->shared[of->nodes] = parts == 2 ? wide(1e-4, 1e2) : 0.0;
+            of->delay[of->nodes] = part == parts - 1 ? wide(1e-2, 1e3) : 0.0;
+            int64_t own[4] = {of->nodes, of->nodes, part ? 1 : lanes, 0};
+            memcpy(of->bounds + 4 * w++, own, sizeof own);
+        }
+        int64_t both[4] = {first, of->nodes - 1, lanes, 0};
+        if (parts == 2) memcpy(of->bounds + 4 * w++, both, sizeof both);
+    }
+    for (; others > 0; others--, w++) {
+        int64_t a = between(0, of->nodes - 1), kind = between(0, 2);
+        int64_t one[4] = {a, between(a, of->nodes - 1), kind != 1 ? between(1, 9) : 0,
+                          kind != 0 ? between(1, 1 << 12) : 0};
+        memcpy(of->bounds + 4 * w, one, sizeof one);
+        of->back[w] = wide(1e-2, 1e3);
+    }
+    of->windows = w, of->processors = 0;
+    if (of->nodes > 1 && bits() % 2) {
+        of->processors = 1, of->pairs[0] = between(0, of->nodes - 2);
+        of->pairs[1] = between(of->pairs[0] + 1, of->nodes - 1);
+    }
+}
+
+static machine_parts some_machine(int64_t draws)
+{
+    machine_parts of = {.stages = between(1, 5), .ranges = between(1, 3)};
+    int64_t cells = of.stages * of.ranges * draws;
+    of.overhead = doubles(cells), of.cost = doubles(cells);
+    of.ends = doubles(of.stages * (of.ranges - 1) * draws);
+    for (int64_t i = 0; i < cells; i++)
+        of.overhead[i] = wide(1e-3, 1e4), of.cost[i] = wide(1e-4, 1e3);
+    for (int64_t at = 0; at < of.stages * (of.ranges - 1); at++)
+        for (int64_t i = 0; i < draws; i++)
+            of.ends[at * draws + i] = between(0, 9) ? (double)(100 * (at + 1)) : INFINITY;
+    some_nodes(&of);
+    return of;
+}
+
+static void drop_machine(machine_parts of)
+{
+    free(of.stage_of), free(of.is_shared), free(of.bounds), free(of.delay), free(of.shared);
+    free(of.back), free(of.overhead), free(of.cost), free(of.ends);
+}
+
+/* A message in equal fragments and a rest, asked in every way. */
+static void machines(void)
+{
+    int64_t draws = between(1, 20), q = between(1, 40), s = between(1, 1000), lags[2] = {0};
+    machine_parts of = some_machine(draws);
+    sluice_machine m = {of.nodes,   of.stage_of, of.is_shared,  of.delay, of.shared, of.windows,
+                        of.bounds,  of.back,     of.processors, of.pairs, 8};
+    sluice_draws all = {of.stages, of.ranges, draws, draws, of.overhead, of.cost, of.ends, 1.0};
+    int64_t r = between(0, s - 1), message = q * s + r;
+    double *in_draws = doubles(draws), *cut = doubles(q + (r > 0));
+    double latency, same, slope, path, least;
+    for (int64_t i = 0; i < q + (r > 0); i++) cut[i] = i < q ? (double)s : (double)r;
+    expect(sluice_machine_repeated(&m, &all, 1, &q, &s, &r, &latency) == 0, "a machine");
+    expect(sluice_machine_cut(&m, &all, q + (r > 0), cut, &same) == 0, "its cut");
+    expect(latency == same, "repeated sizes are a cut");
+    expect(sluice_machine_cut_in_draws(&m, &all, q + (r > 0), cut, in_draws) == 0, "its draws");
+    expect(in_draws[0] == latency, "the first draw");
+    expect(sluice_machine_repeated_in_draws(&m, &all, message, 1, &s, in_draws) == 0, "its sizes");
+    expect(in_draws[0] == latency, "the first draw of a size");
+    for (least = INFINITY; lags[0] <= 8; lags[0]++) {
+        expect(!sluice_machine_slopes(&m, &all, message, lags, 1, &q, &s, &same, &slope), "lines");
+        least = same < least ? same : least;
+        expect(!sluice_machine_paths(&m, &all, message, lags, 1, &q, &s, &path, &slope), "paths");
+        expect(path <= same * (1.0 + 1e-9), "no path is longer");
+    }
+    expect(least == latency, "the best lag");
+    r = 0;
+    expect(sluice_machine_repeated(&m, &all, 1, &q, &s, &r, &latency) == 0, "no rest");
+    expect(sluice_machine_equal(&m, &all, 1, (double[]){(double)s}, &q, &same) == 0, "equal");
+    expect(same == latency || fabs(same - latency) <= 1e-9 * latency, "the formula");
+    free(in_draws), free(cut);
+    drop_machine(of);
+}
+
 /* ---- regions ----------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -667,6 +766,7 @@ int main(int count, char **words)
         whole_bytes();
         real_sizes();
         many_draws();
+        machines();
         searches();
     }
     refusals();

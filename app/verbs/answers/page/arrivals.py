@@ -96,6 +96,6 @@ def _why_empty(answers: Sequence[OptimizeOut]) -> str:
 
 def _arrivals(answer: OptimizeOut) -> _Arrivals:
     timeline = timeline_of_answer(answer)
-    last = timeline.stages[-1]
+    last = timeline.by_stage[-1]
     arrived = list(accumulate(last.fragment_bytes))
     return _Arrivals([us + timeline.delay_us for us in last.exit_us], arrived)

@@ -18,6 +18,7 @@ from app.schemas.base import dump_json, parse_json, problem_out
 from app.schemas.explanation import explained_of
 from app.ui.addresses import here_of
 from app.ui.fields import size_in
+from app.ui.html import as_html
 from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.ui.panel.asking import answer_address, operation_of, passing_answer
 from app.ui.panel.choices import ShownUnits
@@ -51,7 +52,7 @@ from app.verbs.optimize.page.timelines import (
 from app.verbs.optimize.page.view import AnswerView
 from app.verbs.optimize.page.what_if import changed_costs, changed_question, what_if
 from app.verbs.optimize.page.why import UnexplainedAnswer, WhyView, advice_of
-from app.verbs.optimize.show import format_path, latency_unit
+from app.verbs.optimize.show import count_parts, format_path, latency_unit
 from app.web.forms import sent_fields
 from contract.optimize import OptimizeIn, OptimizeOut
 from domain.errors import SluiceError, UnreadableRecord
@@ -77,6 +78,7 @@ _COUNTS = Part(
     "counts", "by-count", "Latency against the number of fragments", "answer_counts.html"
 )
 _SIZES = Part("sizes", "by-size", "Latency against the size of the message", "answer_sizes.html")
+_LANES = Part("lanes", "by-lanes", "Size and time by lanes or places", "answer_lanes.html")
 _ALTERNATIVES = Part("alternatives", "alternatives-table", "Strategies", "answer_alternatives.html")
 
 
@@ -304,6 +306,18 @@ async def counts(request: Request, id: str) -> Response:
         return {"counts": chart, "words": f"Latency by number of fragments, {_about(answer)}"}
 
     return await part_of(request, id, _COUNTS, drawn)
+
+
+@router.get("/ui/answers/{id}/parts/lanes")
+@says_refusals
+async def lanes(request: Request, id: str) -> Response:
+    """Show the best size and its time by the lanes or places of a machine."""
+    body, cap = await _body(request, id), _fragment_cap(request)
+
+    def solved() -> dict[str, Any]:
+        return {"counts": as_html(count_parts(read_answer(body), fragment_cap=cap))}
+
+    return await part_of(request, id, _LANES, solved)
 
 
 @router.get("/ui/answers/{id}/parts/sizes")

@@ -254,7 +254,7 @@ def _stage_lines(
     if answer.pipeline is None:
         return
     for place, stage in enumerate(answer.pipeline.stages):
-        busy = format_time(drawn[0].timeline.stages[place].busy_us) if drawn else ""
+        busy = format_time(drawn[0].timeline.by_stage[place].busy_us) if drawn else ""
         part = explained.shares[place] if explained else None
         is_slowest = place == answer.bottleneck_stage
         yield from _lines_of(stage, str(place + 1), busy, part, is_slowest=is_slowest)

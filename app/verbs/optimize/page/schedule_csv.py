@@ -70,14 +70,14 @@ def timeline_of_answer(answer: OptimizeOut) -> Timeline:
 
 
 def _shared_lines(timeline: Timeline, *, leaves_out: bool) -> Iterator[str]:
-    timed = list(enumerate(timeline.stages, start=1))
+    timed = list(enumerate(timeline.by_stage, start=1))
     ends = [(number, stage, end) for number, stage in timed for end in ("start", "end")]
     if leaves_out:
         ends = [ends[0], ends[-1]]
     names = [f"stage {number} {cell_of(stage.stage.name)} {end}_us" for number, stage, end in ends]
     yield ",".join((*_SIZES, *names))
     columns = (stage.start_us if end == "start" else stage.exit_us for _, stage, end in ends)
-    yield from _joined((*_cut_columns(timeline.stages[0].fragment_bytes), *map(_numbers, columns)))
+    yield from _joined((*_cut_columns(timeline.cuts[0]), *map(_numbers, columns)))
 
 
 def _stage_lines(number: int, stage: StageTimeline) -> Iterator[str]:

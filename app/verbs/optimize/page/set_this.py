@@ -8,7 +8,9 @@ from math import inf
 
 from analysis.size_curve import SizeChoice, SizeCurve, SizePoint, gain_over, preferred
 from app.schemas.answers import current_of
+from app.schemas.in_flight import machine_of
 from app.schemas.uncertainty import by_premise, is_refused, repeats_bytes, tells_file
+from app.text.in_flight import at_once_words
 from app.text.numbers import (
     MIN_SHARE,
     format_count,
@@ -170,12 +172,15 @@ def _headline(answer: OptimizeOut, choice: SizeChoice) -> str:
     is_kept = current is not None and chosen.size_bytes == current.size_bytes
     is_unsure = known is not None and is_refused(known)
     asked = repeats_bytes(known) if known is not None and is_unsure else None
+    size_bytes = asked or chosen.size_bytes
+    machine = machine_of(answer)
     return format_set_this(
-        asked or chosen.size_bytes,
+        size_bytes,
         answer.message_bytes,
         is_kept=is_kept and not is_unsure,
         decision=known.decision if known else by_model,
         is_uneven=known is not None and known.advised_bytes is None,
+        at_once=at_once_words(machine, size_bytes, answer.message_bytes) if machine else "",
     )
 
 

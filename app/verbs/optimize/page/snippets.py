@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from keyword import iskeyword
 from pprint import pformat
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -205,6 +206,8 @@ def _imports(question: Question) -> Iterator[str]:
         yield from (f"Ranges{part}In", "RangeIn")
     if any("ranges" not in stage for stage in stages):
         yield f"Line{part}In"
+    if question.get("pipeline", {}).get("windows"):
+        yield "WindowIn"
 
 
 def _source(question: Question) -> Iterator[str]:
@@ -215,6 +218,7 @@ def _source(question: Question) -> Iterator[str]:
             yield f"        {_part('Stage', stage)},"
         yield "    ],"
         yield f"    delay_us={question['pipeline']['delay_us']!r},"
+        yield from _windows(question["pipeline"].get("windows", ()))
         yield ")"
     if "aggregate" in question:
         about = question["aggregate"]
@@ -227,6 +231,17 @@ def _source(question: Question) -> Iterator[str]:
         yield ")"
     if "fit" in question:
         yield f"fit = {pformat(question['fit'], width=_WIDTH, sort_dicts=False)}"
+
+
+def _windows(windows: Sequence[Question]) -> Iterator[str]:
+    if not windows:
+        return
+    yield "    windows=["
+    for window in windows:
+        # A keyword of Python has `_` behind it in the client.
+        named = {f"{name}_" if iskeyword(name) else name: value for name, value in window.items()}
+        yield f"        WindowIn({_keywords(named)}),"
+    yield "    ],"
 
 
 def _part(kind: str, part: Question) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from app.schemas.in_flight import has_counts, in_flight_facts
 from app.schemas.stages import sensitivity_facts
 from app.schemas.uncertainty import uncertainty_facts
 from app.text.notices import capitalised
@@ -148,7 +149,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """What templates/answer.html is given."""
+    """What templates/answer.html is given; `is_counted`: it has lanes or places to count by."""
 
     id: str
     title: str
@@ -165,6 +166,8 @@ class AnswerView:
     cut: Cut
     levels: tuple[Cut, ...]
     delivery: tuple[tuple[str, str], ...]
+    in_flight: tuple[tuple[str, str], ...]
+    is_counted: bool
     limits: tuple[str, ...]
     unit: str
     alternatives: tuple[Alternative, ...]
@@ -191,6 +194,8 @@ class AnswerView:
             cut=cut_of(answer.fragment_bytes),
             levels=tuple(_levels(answer)),
             delivery=tuple(delivery_facts(answer)),
+            in_flight=tuple(in_flight_facts(answer)),
+            is_counted=has_counts(answer),
             limits=format_constraints(answer),
             unit=unit.name,
             alternatives=tuple(_alternatives(answer, unit)),

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from app.schemas.stages import pipeline_out
 from app.text.numbers import format_cost, format_percent
+from app.verbs.profiles.show import window_words
+from contract.pipeline import PipelineOut, StageOut, WindowOut
 from domain.aggregate import Aggregate
+from domain.machine import Machine
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.units import format_bytes
 
 MAX_LISTED = 12
+Staged = Pipeline | Machine
+_WORDS = ("lanes", "shared_ns_per_byte", "delay_us", "processor")
 
 
 def changes_between(before: CostModel, after: CostModel) -> tuple[str, ...]:
@@ -23,17 +29,44 @@ def changes_between(before: CostModel, after: CostModel) -> tuple[str, ...]:
 
 
 def _changes(before: CostModel, after: CostModel) -> Iterator[str]:
-    if isinstance(before, Pipeline) and isinstance(after, Pipeline):
+    if isinstance(before, Staged) and isinstance(after, Staged):
         yield from _stages(before.stages, after.stages)
+        yield from _words(pipeline_out(before), pipeline_out(after))
     elif isinstance(before, Aggregate) and isinstance(after, Aggregate):
         yield from _stage("total", before.total, after.total)
         yield from _stage("bottleneck", before.bottleneck, after.bottleneck)
-    elif isinstance(after, Pipeline):
+    elif isinstance(after, Staged):
         yield f"{len(after.stages)} stages instead of the total and the bottleneck"
     else:
         yield "the total and the bottleneck instead of stages"
     if before.delay_us != after.delay_us:
         yield f"delay {_moved(before.delay_us, after.delay_us, 'µs')}"
+
+
+def _words(before: PipelineOut, after: PipelineOut) -> Iterator[str]:
+    """Yield what else stages of the same places say, and which windows are other ones."""
+    if len(before.stages) == len(after.stages):
+        for old, new in zip(before.stages, after.stages, strict=True):
+            changes = (
+                f"{word} {_said(new, word)} instead of {_said(old, word)}"
+                for word in _WORDS
+                if getattr(old, word) != getattr(new, word)
+            )
+            if words := ", ".join(changes):
+                yield f"{new.name}: {words}"
+    yield from (f"window added: {window_words(one)}" for one in _only(after, before))
+    yield from (f"window removed: {window_words(one)}" for one in _only(before, after))
+
+
+def _said(stage: StageOut, word: str) -> str:
+    value = getattr(stage, word)
+    if isinstance(value, float):
+        return format_cost(value)
+    return "none" if value is None else str(value)
+
+
+def _only(one: PipelineOut, other: PipelineOut) -> list[WindowOut]:
+    return [window for window in one.windows if window not in other.windows]
 
 
 def _stages(before: Sequence[Stage], after: Sequence[Stage]) -> Iterator[str]:

@@ -133,7 +133,9 @@ class VerifyForm:
         current: int,
         sent: SentTransfers,
     ) -> VerifyForm | None:
-        """Return the form of a revision; None of an aggregate, which has no stages to run."""
+        """Return the form of a revision; None of an aggregate, which has no stages to run, and of a
+        machine, whose lanes, windows and processors no run has.
+        """
         if not isinstance(shown.model, Pipeline):
             return None
         to_name = () if measured else tuple(f"STAGE_{at + 1}" for at in range(len(shown.model)))

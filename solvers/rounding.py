@@ -252,9 +252,7 @@ def nearest_cut(problem: MessageProblem, real_sizes: Floats) -> Ints | None:
     return _repair(problem, positions.astype(np.int64))
 
 
-def rounded_cuts(
-    problem: MessageProblem, real_sizes: Floats, offsets: Floats
-) -> list[Ints | None]:
+def rounded_cuts(problem: MessageProblem, real_sizes: Floats, offsets: Floats) -> list[Ints | None]:
     """Return the cuts floor(X + u) of the cumulative positions X, in units, for these offsets u,
     each moved into the limits; None for one that cannot be.
     """

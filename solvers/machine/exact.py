@@ -25,13 +25,15 @@ from solvers.assemble import rank_of
 from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.machine.bound import bounds_us
 from solvers.machine.costs import Costs
-from solvers.machine.program import Region, solve_region, within
+from solvers.machine.program import Dual, PartialLags, Region, bound_by_us, solve_region, within
 from solvers.machine.regions import BoundedRegion, parts_of, regions_of
 from solvers.machine.whole import whole_cut
 
 Floats = NDArray[np.float64]
 
 MAX_FRAGMENTS = 300  # of one program
+MOST_BOUNDED = 600  # fragments of a count that duals of others bound
+_REPEATED = (0.5, 0.0, 1.0, 1 / 3, 2 / 3)  # where a dual of another count is made longer or shorter
 _FIRST_STEP = 4  # of the count, the part by which it changes at first
 _SHARPER = 0.05  # of the gap asked for: the bound of counts that are not solved is this close
 _SEARCH_SHARE = 0.8  # of the time; the rest is for whole bytes
@@ -139,6 +141,7 @@ class _Search:
         self._sharper = 1.0 + _SHARPER * relative_gap
         self._first = problem.count_range().minimum
         self._counts: dict[int, _Count] = {}
+        self._duals: dict[tuple[tuple[int, ...], PartialLags], dict[int, Dual]] = {}
         self._costs = Costs(problem.machine)
 
     @property
@@ -150,14 +153,14 @@ class _Search:
         """Whether every region that could win was solved in time."""
         self._approach(deadline)
         while not deadline.passed:
-            open_us = self.lower_us[: MAX_FRAGMENTS - self._first + 1].copy()
+            open_us = self.lower_us[: MOST_BOUNDED - self._first + 1].copy()
             for k, count in self._counts.items():
                 if not count.is_open(self._limit_us):
                     open_us[k - self._first] = inf
             index = int(np.argmin(open_us))
             if open_us[index] >= self._limit_us:
                 return True
-            self._solve_next(index + self._first, deadline)
+            self._close_next(index + self._first, deadline)
         return False
 
     def _approach(self, deadline: Deadline) -> None:
@@ -210,11 +213,13 @@ class _Search:
             )
         return self._counts[k]
 
-    def _solve_next(self, k: int, deadline: Deadline) -> None:
-        """Solve the region of least bound, or divide it, and let the count's bound rise."""
+    def _close_next(self, k: int, deadline: Deadline) -> None:
+        """Bound, solve or divide the region of least bound, and let the count's bound rise."""
         count = self._count(k)
         bounded = heappop(count.left)
-        proven_us = max(bounded.bound_us, self._solve(bounded.region, deadline))
+        proven_us = max(bounded.bound_us, self._like_us(bounded.region))
+        if proven_us < self._limit_us and k <= MAX_FRAGMENTS:
+            proven_us = max(proven_us, self._solve(bounded.region, deadline))
         bounded = BoundedRegion(proven_us, bounded.region)
         parts = parts_of(self._problem, bounded) if proven_us < self._limit_us else []
         for part in parts:
@@ -222,6 +227,22 @@ class _Search:
         if not parts:
             count.closed_us = min(count.closed_us, proven_us)
         self.lower_us[k - self._first] = count.least_us
+
+    def _like_us(self, region: Region) -> float:
+        """The best bound by the duals of the next counts on both sides, as far as it is needed."""
+        solved_us = self._count(region.k).solved.get(region)
+        if solved_us is not None:
+            return solved_us
+        best_us, duals = 0.0, self._duals.get((region.places, region.lags), {})
+        below = max((k for k in duals if k < region.k), default=None)
+        above = min((k for k in duals if k > region.k), default=None)
+        for k in (below, above):
+            for share in _REPEATED if k is not None else ():
+                if best_us >= self._limit_us:
+                    return best_us
+                dual = duals[k].of_count(region.k, int(share * (min(k, region.k) - 1)))
+                best_us = max(best_us, bound_by_us(self._problem, region, dual))
+        return best_us
 
     def _solve(self, region: Region, deadline: Deadline) -> float:
         """The bound that the program of a region proves; keeps its sizes where they are the best of
@@ -231,6 +252,9 @@ class _Search:
         if region not in solved_us:
             found = solve_region(self._problem, region, deadline)
             solved_us[region] = found.bound_us
+            if found.dual is not None:
+                of_rules = self._duals.setdefault((region.places, region.lags), {})
+                of_rules[k] = found.dual
             if found.sizes is not None:
                 latency_us = self._costs.cut_us(found.sizes.tolist())
                 self.best_us = min(self.best_us, latency_us)

@@ -16,6 +16,7 @@ Its dual is a unit flow from the starts to T: T >= sum g_j f_ij + sum c f + min_
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,50 +53,75 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What a program gave: a bound in µs on all cuts of the region, and sizes in bytes (k,), both
-    without the constant delay. Without sizes, the library did not end in time.
+    """What a program gave: a bound in µs on all cuts of the region, without the constant delay, the
+    best sizes in bytes (k,), and the dual. Without these two, the library did not end in time.
     """
 
     bound_us: float
-    sizes: Floats | None
+    sizes: Floats | None = None
+    dual: Dual | None = None
 
 
 def solve_region(problem: MachineProblem, region: Region, deadline: Deadline) -> Solved:
     """Solve the program of this region, unless time is up."""
     if deadline.passed:
-        return Solved(0.0, None)
+        return Solved(0.0)
     edges, paths = Edges.of(problem.machine, region), busy_paths(problem.machine, region)
     found = _solved(problem, region, edges, paths, deadline)
     if found is None:
-        return Solved(0.0, None)
+        return Solved(0.0)
     sizes, dual = found
-    bound_us = flow_bound_us(problem, region, edges, paths, dual)
-    return Solved(bound_us, within(sizes, problem.message_bytes, region.least, region.most))
+    bound_us = _flow_bound_us(problem, region, edges, paths, dual)
+    return Solved(bound_us, within(sizes, problem.message_bytes, region.least, region.most), dual)
+
+
+def bound_by_us(problem: MachineProblem, region: Region, dual: Dual) -> float:
+    """Return a bound in µs on every cut of the region, without the constant delay, from any values
+    >= 0 of as many fragments: an approximate dual's, or one of another count.
+    """
+    edges, paths = Edges.of(problem.machine, region), busy_paths(problem.machine, region)
+    return _flow_bound_us(problem, region, edges, paths, dual)
 
 
 @dataclass(frozen=True, slots=True)
 class Dual:
-    """Values >= 0, nearly a flow: what starts at each node (k n,), passes each edge, and takes each
-    of the processors' paths.
+    """Values >= 0, nearly a flow: what starts at each node (k, n), passes the edge of each rule
+    of each fragment (rules, k), and takes each of the processors' paths.
     """
 
     starts: Floats
-    edges: Floats
+    passed: Floats
     paths: Floats
+
+    def of_count(self, k: int, at: int) -> Dual:
+        """Return values for k fragments: those of fragment `at` are repeated, or those behind it
+        are left out.
+        """
+        known = len(self.starts)
+        if k >= known:
+            rows = np.concatenate(
+                [np.arange(at), np.full(k - known, at), np.arange(at, known)]
+            ).astype(np.int64)
+        else:
+            at = min(at, k)
+            rows = np.concatenate([np.arange(at), np.arange(at + known - k, known)])
+        return Dual(self.starts[rows], self.passed[:, rows], self.paths)
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
     """Edges from ends to starts: node j of fragment i is i n + j, and the latency is k n.
 
-    They are in the order in which the evaluator passes their `tail`; `order` has its nodes. `us` is
-    what passes between, arrays over edges; `g_us` and `G_us` are the costs of the nodes (n,).
+    They are in the order in which the evaluator passes their `tail`; `first` is the node that it
+    passes first. Arrays over edges: `us` is what passes between, `rule` numbers the rules, alike
+    for every count. `g_us` and `G_us` are the costs of the nodes (n,).
     """
 
     tail: Ints
     head: Ints
+    rule: Ints
     us: Floats
-    order: Ints
+    first: int
     g_us: Floats
     G_us: Floats
 
@@ -104,30 +130,41 @@ class Edges:
         """Return the edges of these rules, for stages of one line over the sizes."""
         network, n, k = machine.network, len(machine.network), region.k
         i = np.arange(k, dtype=np.int64)
+        # From, to, and what passes between; rules that reach beyond the last fragment are empty.
         parts: list[tuple[Ints, Ints, float]] = [
             (i * n + j, i * n + j + 1, network.delay_us[j]) for j in range(n - 1)
         ]
         for one, b in zip(network.windows, region.places, strict=True):
-            if b < k:
-                parts.append((i[: k - b] * n + one.last, i[b:] * n + one.first, one.return_us))
+            parts.append((i[: max(0, k - b)] * n + one.last, i[b:] * n + one.first, one.return_us))
         for (early, late), lag in zip(network.processors, region.lags, strict=True):
             if lag is None:
                 continue
-            ahead = np.minimum(i + lag, k - 1)
+            ahead, behind = np.minimum(i + lag, k - 1), max(0, k - 1 - lag)
             parts.append((ahead * n + early, i * n + late, 0.0))
-            if lag + 1 < k:
-                parts.append((i[: k - 1 - lag] * n + late, i[lag + 1 :] * n + early, 0.0))
+            parts.append((i[:behind] * n + late, i[lag + 1 :] * n + early, 0.0))
         last = i[max(0, k - machine.rules[-1].lanes) :]  # of each lane the last fragment
         if network.is_shared[-1]:
             last = i[-1:]
         parts.append((last * n + n - 1, np.full(len(last), k * n), network.delay_us[-1]))
-        tail = np.concatenate([part[0] for part in parts])
-        head = np.concatenate([part[1] for part in parts])
-        us = np.concatenate([np.full(len(part[0]), part[2]) for part in parts])
-        rank, order = _ranks(machine, region)
-        by_rank = np.argsort(rank[tail], kind="stable")
+        tail, head = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+        lengths = [len(part[0]) for part in parts]
+        us = np.repeat([part[2] for part in parts], lengths)
+        rule = np.repeat(np.arange(len(parts)), lengths)
+        rank = _ranks(machine, region)
+        by = np.argsort(rank[tail], kind="stable")
         g, G = node_lines(machine, region.least, region.most)
-        return cls(tail[by_rank], head[by_rank], us[by_rank], order, g, G)
+        return cls(tail[by], head[by], rule[by], us[by], int(np.argmin(rank)), g, G)
+
+    def fragments(self) -> Ints:
+        """Return the fragment by which each edge is known among those of its rule: the one that it
+        goes to, or, where it ends, the one that it comes from.
+
+        Behind the last fragments a processor's edges to several of them come from one.
+        """
+        n = len(self.g_us)
+        nodes = np.where(self.head > self.tail.max(), self.tail, self.head)
+        fragments: Ints = nodes // n
+        return fragments
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +215,14 @@ def node_lines(machine: Machine, least: float, most: float) -> tuple[Floats, Flo
     return g, G
 
 
-def _ranks(machine: Machine, region: Region) -> tuple[Ints, Ints]:
-    """When the evaluator passes each node, and the nodes in that order."""
+def _ranks(machine: Machine, region: Region) -> Ints:
+    """When the evaluator passes each node."""
     n, k = len(machine.network), region.k
     offsets = machine.offsets(region.places, region.live_lags)
     assert offsets is not None, "these lags do not deadlock"
-    at = (np.arange(k, dtype=np.int64)[:, None] + np.array(offsets)) * n + np.arange(n)
-    order = np.argsort(at.ravel(), kind="stable")
-    rank = np.empty(k * n, dtype=np.int64)
-    rank[order] = np.arange(k * n)
-    return rank, order
+    steps = np.arange(k, dtype=np.int64)[:, None] + np.array(offsets)
+    ranks: Ints = (steps * n + np.arange(n)).ravel()
+    return ranks
 
 
 def _solved(
@@ -215,30 +250,33 @@ def _solved(
         (rows, edges.tail // n, edges.G_us[node] * total / scale_us),
         (of_path, np.full(len(paths), columns - 1), -np.ones(len(paths))),
     ]
-    for row, path in zip(of_path.tolist(), paths, strict=True):
-        entries.append((np.full(k, row), np.arange(k), path.weights * total / scale_us))
-    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
-    fixed_us = [edges.us + edges.g_us[node], [path.us for path in paths]]
+    for at, path in zip(of_path.tolist(), paths, strict=True):
+        entries.append((np.full(k, at), np.arange(k), path.weights * total / scale_us))
+    row, column = (np.concatenate([entry[part] for entry in entries]) for part in (0, 1))
+    value = np.concatenate([entry[2] for entry in entries])
+    fixed_us = np.append(edges.us + edges.g_us[node], [path.us for path in paths])
     objective = np.zeros(columns)
     objective[-1] = 1.0
-    bounds = np.zeros((columns, 2))
-    bounds[:, 1] = np.inf
-    bounds[:k] = region.least / total, max(region.most * _SHORT / total, 1.0 / k)
+    waits: Any = csr_array((value, (row, column)), shape=(count + len(paths), columns))
+    sums: Any = csr_array((np.ones(k), (np.zeros(k, dtype=np.int64), np.arange(k))), (1, columns))
+    most = max(region.most * _SHORT / total, 1.0 / k)
     result = linprog(
         objective,
-        A_ub=csr_array((value, (row, column)), shape=(count + len(paths), columns)),
-        b_ub=-np.concatenate(fixed_us) / scale_us,
-        A_eq=csr_array((np.ones(k), (np.zeros(k, dtype=np.int64), np.arange(k))), (1, columns)),
+        A_ub=waits,
+        b_ub=-fixed_us / scale_us,
+        A_eq=sums,
         b_eq=[1.0],
-        bounds=bounds,
+        bounds=[(region.least / total, most)] * k + [(0.0, None)] * (columns - k),
         method="highs-ipm",
         options={"time_limit": max(_LEAST_S, deadline.remaining_s)},
     )
     if result.x is None or result.status != 0:
         return None
-    passed = np.maximum(0.0, -result.ineqlin.marginals)
-    starts = np.maximum(0.0, result.lower.marginals[k : k + k * n])
-    return result.x[:k] * total, Dual(starts, passed[:count], passed[count:])
+    flow = np.maximum(0.0, -result.ineqlin.marginals)
+    starts = np.maximum(0.0, result.lower.marginals[k : k + k * n]).reshape(k, n)
+    passed = np.zeros((int(edges.rule.max()) + 1, k))
+    passed[edges.rule, edges.fragments()] = flow[:count]
+    return result.x[:k] * total, Dual(starts, passed, flow[count:])
 
 
 def _scale_us(edges: Edges, k: int, total: float) -> float:
@@ -260,11 +298,10 @@ def within(sizes: Floats, total: float, least: float, most: float) -> Floats:
     return found
 
 
-def flow_bound_us(
+def _flow_bound_us(
     problem: MachineProblem, region: Region, edges: Edges, paths: list[BusyPath], dual: Dual
 ) -> float:
-    """Return a bound in µs on every cut of the region, without the constant delay, from any values
-    >= 0: an approximate dual's.
+    """The bound of the flow that these values are ratios of.
 
     One unit is sent from the starts, and leaves each node by the ratios of its edges, so that the
     flow is one, whatever the values are. A node whose edges have none goes on by the first of them.
@@ -273,10 +310,10 @@ def flow_bound_us(
     inflow = np.zeros(nodes + 1)
     total = float(dual.starts.sum() + dual.paths.sum())
     if total > 0.0:
-        inflow[:nodes] = dual.starts / total
+        inflow[:nodes] = dual.starts.ravel() / total
     else:
-        inflow[edges.order[0]] = 1.0
-    through, flow = _sent(edges, inflow, dual.edges)
+        inflow[edges.first] = 1.0
+    through, flow = _sent(edges, inflow, dual.passed[edges.rule, edges.fragments()])
     through = through[:nodes].reshape(k, -1)
     fixed_us, weights = float((through @ edges.g_us).sum() + flow @ edges.us), through @ edges.G_us
     for path, value in zip(paths, dual.paths.tolist(), strict=True):

@@ -120,4 +120,4 @@ def _least_us(
         method="highs-ds",
     )
     # Lags that deadlock are a cycle of waits: no ends satisfy it.
-    return result.fun * unit_us if result.status == 0 else inf
+    return inf if result.fun is None or result.status != 0 else result.fun * unit_us

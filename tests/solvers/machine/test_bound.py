@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from bench.data_movers import data_mover
 from domain.machine import Machine, StageRules
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits, MachineProblem
@@ -14,7 +15,7 @@ from domain.schedule import latency_us
 from solvers.machine.bound import bounds_us, count_bounds_us, lower_bound_us
 from solvers.machine.fast_servers import fast_bounds_us, fast_pipeline, fast_problem
 from tests.solvers.outside import all_cuts
-from tests.solvers.random_machines import data_mover, machine_of, small_machine
+from tests.solvers.random_machines import machine_of, small_machine
 from tests.support.counts import count
 
 CLOSE = 1.0 + 1e-9

@@ -8,6 +8,7 @@ from math import inf
 
 import pytest
 
+from bench.data_movers import data_mover
 from domain.errors import Infeasible, StrategyDeclined
 from domain.machine import Machine, StageRules, Window
 from domain.pipeline import FitRange, Pipeline, Stage
@@ -20,7 +21,7 @@ from solvers.machine.regions import regions_of
 from solvers.machine.solve import solve_machine
 from tests.solvers.machine_programs import least_us
 from tests.solvers.outside import all_cuts
-from tests.solvers.random_machines import data_mover, machine_of, small_machine
+from tests.solvers.random_machines import machine_of, small_machine
 from tests.support.counts import count
 
 OPTIONS = SolveOptions()

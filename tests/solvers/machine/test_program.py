@@ -8,23 +8,28 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from bench.data_movers import data_mover, wide_chain
 from domain.machine import Machine
 from domain.problem import FragmentLimits, MachineProblem
 from solvers.contract import Deadline
 from solvers.machine.program import (
     Dual,
-    Edges,
     Region,
-    busy_paths,
-    flow_bound_us,
+    bound_by_us,
     knapsack_us,
     solve_region,
     within,
 )
 from solvers.machine.regions import BoundedRegion, parts_of, regions_of
 from tests.solvers.machine_programs import least_us
-from tests.solvers.random_machines import data_mover, machine_of, small_machine
+from tests.solvers.random_machines import machine_of, small_machine
 from tests.support.counts import count
+
+
+def by_count(values: str) -> dict[int, str]:
+    """Fractions for 1, 2, ... fragments."""
+    return dict(enumerate(values.split(), start=1))
+
 
 SLOTS = ((1, 2, 2, 0.0), (2, 3, 2, 0.0))
 # Stages, the message, and T*(k) by k, proven by exact primals and exact flows.
@@ -37,34 +42,32 @@ ORACLES = {
     "not unimodal": (
         machine_of([3, 2, 2], [5, 1, 3], lanes=[2, 1, 2]),
         4,
-        dict(
-            enumerate("43 311/11 1537/64 12291/500 3237/133 70472/2785 44613/1676".split(), start=1)
-        ),
+        by_count("43 311/11 1537/64 12291/500 3237/133 70472/2785 44613/1676"),
     ),
     "one stage with lanes": (
         machine_of([5, 0], [1, 4], lanes=[2, 1]),
         1,
-        dict(enumerate("10 55/6 10 21/2 15 31/2".split(), start=1)),
+        by_count("10 55/6 10 21/2 15 31/2"),
     ),
     "three lanes in the middle": (
         machine_of([1, 2, 1], [1, 4, 2], lanes=[1, 3, 1]),
         24,
-        dict(enumerate("172 1183/11 7914/91 51905/671 335456/4651 2143767/31031".split(), start=1)),
+        by_count("172 1183/11 7914/91 51905/671 335456/4651 2143767/31031"),
     ),
     "one slot": (
         machine_of([1, 1, 1], [2, 3, 2], windows=[(1, 2, 1, 0.0)]),
         20,
-        dict(enumerate("143 813/7 4315/39 22333/203 114447/1031 113".split(), start=1)),
+        by_count("143 813/7 4315/39 22333/203 114447/1031 113"),
     ),
     "two slots": (
         machine_of([1, 1, 1], [2, 3, 2], windows=SLOTS),
         20,
-        dict(enumerate("143 104 615/7 82 2263/29 1452/19 7747/103 974/13".split(), start=1)),
+        by_count("143 104 615/7 82 2263/29 1452/19 7747/103 974/13"),
     ),
     "no windows": (
         machine_of([1, 1, 1], [2, 3, 2]),
         20,
-        dict(enumerate("143 104 615/7 82 2263/29 1452/19 7747/103 974/13".split(), start=1)),
+        by_count("143 104 615/7 82 2263/29 1452/19 7747/103 974/13"),
     ),
     "two slots that bind": (
         machine_of([6, 0, 1], [0, 3, 2], windows=SLOTS),
@@ -79,22 +82,22 @@ ORACLES = {
     "a place that takes time to come back": (
         machine_of([1, 2], [2, 2], windows=[(1, 2, 2, 6.0)]),
         16,
-        dict(enumerate("67 105/2 152/3 101/2 261/5 109/2".split(), start=1)),
+        by_count("67 105/2 152/3 101/2 261/5 109/2"),
     ),
     "a window over a delay": (
         machine_of([1, 0, 2], [1, 2, 1], delays={2: 10.0}, windows=[(2, 3, 3, 10.0)]),
         30,
-        dict(enumerate("133 103 355/4 84 161/2 9389/117 7093/86".split(), start=1)),
+        by_count("133 103 355/4 84 161/2 9389/117 7093/86"),
     ),
     "lanes and windows": (
         machine_of([2, 3, 1], [1, 4, 1], lanes=[1, 2, 1], windows=[(1, 2, 3, 1.0), (2, 3, 2, 0.0)]),
         18,
-        dict(enumerate("114 141/2 65 4224/67 18189/293 4575/73".split(), start=1)),
+        by_count("114 141/2 65 4224/67 18189/293 4575/73"),
     ),
     "a shared part": (
         machine_of([1, 1, 0], [1, 3, 0.5], lanes=[1, 2, 1], shared={2: 1.0}),
         12,
-        dict(enumerate("56 425/12 153/5 1063/38 3583/134 1733/66".split(), start=1)),
+        by_count("56 425/12 153/5 1063/38 3583/134 1733/66"),
     ),
 }
 CORE = machine_of([1, 2, 1], [2, 3, 1], processors=[(1, 3)])
@@ -110,6 +113,7 @@ MYRINET = {
     "two rails": (machine_of(*WANG, lanes=[1, 2, 2, 1]), 6, 132.257065),
     "credits": (machine_of(*WANG, windows=[(1, 4, 3, 5.0)]), 5, 184.569346),
 }
+RULES = 8  # of three stages with one processor: routes, stages, the processor's two, the end
 SOON = Deadline(float("inf"))
 
 
@@ -131,6 +135,13 @@ def check(machine: Machine, total: int, region: Region, expected_us: float, rel:
     assert latency_us == pytest.approx(expected_us, rel=rel)
     assert found.bound_us == pytest.approx(expected_us, rel=rel)
     assert found.bound_us <= latency_us
+
+
+def drawn_dual(region: Region, nodes: int, numbers: np.random.Generator) -> Dual:
+    """Any values for these fragments, many of them 0."""
+    shapes = (region.k, nodes), (40, region.k)
+    starts, passed = (numbers.random(of) * (numbers.random(of) < 0.6) for of in shapes)
+    return Dual(starts, passed, numbers.random(region.lags.count(None)))
 
 
 @pytest.mark.parametrize("name", ORACLES)
@@ -210,15 +221,9 @@ class TestBounds:
             problem = MachineProblem(machine, total)
             for bounded in regions_of(problem, k):
                 for part in [bounded, *parts_of(problem, bounded)]:
-                    edges = Edges.of(machine, part.region)
-                    paths = busy_paths(machine, part.region)
-                    nodes = k * len(machine.network)
-                    dual = Dual(
-                        numbers.random(nodes) * (numbers.random(nodes) < 0.3),
-                        numbers.random(len(edges.tail)) * (numbers.random(len(edges.tail)) < 0.8),
-                        numbers.random(len(paths)),
+                    bound_us = bound_by_us(
+                        problem, part.region, drawn_dual(part.region, len(machine.network), numbers)
                     )
-                    bound_us = flow_bound_us(problem, part.region, edges, paths, dual)
                     lags = None if None in part.region.lags else part.region.live_lags
                     least = float(problem.smallest_fragment_bytes)
                     expected_us = least_us(machine, total, k, lags=lags, least=least)
@@ -226,11 +231,10 @@ class TestBounds:
                     assert part.bound_us <= expected_us * (1.0 + 1e-9)
 
     def test_without_any_value_one_path_is_left(self) -> None:
-        machine, problem = CORE, MachineProblem(CORE, 20)
+        problem = MachineProblem(CORE, 20)
         region = region_of(problem, 4, (1,))
-        edges = Edges.of(machine, region)
-        nothing = Dual(np.zeros(12), np.zeros(len(edges.tail)), np.zeros(0))
-        bound_us = flow_bound_us(problem, region, edges, [], nothing)
+        nothing = Dual(np.zeros((4, 3)), np.zeros((RULES, 4)), np.zeros(0))
+        bound_us = bound_by_us(problem, region, nothing)
         # The first fragment through all stages, then the last stage through all fragments.
         assert bound_us == pytest.approx((1.0 + 2.0 + 1.0) + 3.0 * 1.0 + 20.0 * 1.0)
 
@@ -251,6 +255,28 @@ class TestBounds:
                         least.sizes.tolist(), part.region.live_lags
                     ).latency_us
                     assert proven_us <= latency_us * (1.0 + 1e-9)
+
+    def test_a_dual_of_another_count_is_a_bound_and_nearly_the_least_latency(self) -> None:
+        """A fragment in the middle is repeated, or left out."""
+        machine, total = wide_chain(random.Random(2), 4), 10**6
+        problem = MachineProblem(machine, total)
+        known = solve_region(problem, region_of(problem, 20), SOON)
+        assert known.dual is not None
+        for k in (17, 19, 21, 24):
+            least_us = solve_region(problem, region_of(problem, k), SOON).bound_us
+            bounds = [
+                bound_by_us(problem, region_of(problem, k), known.dual.of_count(k, at))
+                for at in range(20)
+            ]
+            assert max(bounds) <= least_us * (1.0 + 1e-9)
+            assert max(bounds) >= least_us * (1.0 - 0.01)
+
+    def test_duals_are_made_longer_and_shorter(self) -> None:
+        dual = Dual(np.arange(3.0)[:, None], np.arange(6.0).reshape(2, 3), np.ones(1))
+        assert dual.of_count(5, 1).starts.ravel().tolist() == [0.0, 1.0, 1.0, 1.0, 2.0]
+        assert dual.of_count(3, 2).passed.tolist() == dual.passed.tolist()
+        assert dual.of_count(2, 1).passed.tolist() == [[0.0, 2.0], [3.0, 5.0]]
+        assert dual.of_count(1, 2).starts.ravel().tolist() == [0.0]
 
     def test_time_that_is_up_leaves_no_sizes_but_a_bound(self) -> None:
         machine, total = data_mover(random.Random(1))

@@ -1,0 +1,188 @@
+"""What cuts of data movers lose: by divided rates, and by each strategy for machines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+import solvers
+from bench.data_movers import data_mover, wide_chain
+from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
+from bench.timing import interleaved
+from bench.workloads import MIB
+from domain.machine import Machine
+from domain.pipeline import Pipeline, Stage
+from domain.problem import MachineProblem, Problem
+from domain.solution import Solution, Status
+from solvers.contract import Deadline
+from solvers.machine.program import solve_region
+from solvers.machine.regions import regions_of
+
+_SEED = 2024
+_LIMIT_S = 30.0
+_STRATEGIES = ("repeat", "ramp_repeat", "exact")
+_PROGRAMS = ((8, 100, 150.0), (8, 300, 600.0))  # stages, fragments, ms
+_REPEAT_MS = 20.0
+_FRAGMENT_BYTES = 40_000
+_ENDLESS = Deadline(float("inf"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What each way takes over the proven bound of one machine, in shares."""
+
+    above: dict[str, float]
+    is_proven: bool
+    has_processor: bool
+
+
+def divided(machine: Machine) -> Pipeline:
+    """Return the chain with each stage's costs divided by its lanes; windows and processors are
+    left out.
+    """
+    return Pipeline(
+        tuple(
+            Stage.of_line(
+                stage.name,
+                overhead_us=stage.ranges[0].overhead_us / rules.lanes,
+                ns_per_byte=stage.ranges[0].ns_per_byte / rules.lanes,
+            )
+            for stage, rules in zip(machine.stages, machine.rules, strict=True)
+        )
+    )
+
+
+def _outcome(machine: Machine, total: int) -> _Outcome:
+    problem, chain = MachineProblem(machine, total), Problem(divided(machine), total)
+    found = {name: solvers.solve(problem, name, time_limit_s=_LIMIT_S) for name in _STRATEGIES}
+    best = found["exact"]
+    of_chain = {
+        "divided, repeat": solvers.solve(chain, "repeat"),
+        "divided, exact": solvers.solve(chain, "exact"),
+    }
+    taken_us = {
+        name: machine.latency_us(one.schedule.fragment_bytes)
+        for name, one in (of_chain | found).items()
+    }
+    least_us = best.lower_bound_us
+    return _Outcome(
+        {name: us / least_us - 1.0 for name, us in taken_us.items()},
+        best.status in (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING),
+        bool(machine.processors),
+    )
+
+
+def _quantiles(name: str, above: np.ndarray) -> tuple[Cell, ...]:
+    found = (np.median(above), above.mean(), np.quantile(above, 0.9), above.max())
+    return (name, *(round(float(share), 4) for share in found))
+
+
+def _movers(number: int) -> Iterator[tuple[Machine, int]]:
+    for index in range(number):
+        yield data_mover(random.Random(_SEED + index))
+
+
+def _programs(effort: Effort) -> list[tuple[int, int, float, float]]:
+    """Stages, fragments and processor ms of the linear program of one count, and its limit."""
+    rows = []
+    for stages, k, limit_ms in _PROGRAMS:
+        machine = wide_chain(random.Random(_SEED), stages)
+        problem = MachineProblem(machine, k * _FRAGMENT_BYTES)
+        region = regions_of(problem, k)[0].region
+        sides = {"program": partial(solve_region, problem, region, _ENDLESS)}
+        timed = interleaved(sides, rounds=effort.pick(9, quick=1))["program"]
+        rows.append((stages, k, timed.processor.median_ms, limit_ms))
+    return rows
+
+
+def _repeats(effort: Effort) -> tuple[float, float]:
+    """Processor ms of `repeat` on 64 MiB, the median and the greatest over machines."""
+    number = effort.pick(20, quick=3)
+    sides: dict[str, Callable[[], Solution]] = {
+        str(index): partial(_repeated, machine)
+        for index, (machine, _) in enumerate(_movers(number))
+    }
+    timed = interleaved(sides, rounds=effort.pick(5, quick=1))
+    times = [one.processor.median_ms for one in timed.values()]
+    return float(np.median(times)), max(times)
+
+
+def _repeated(machine: Machine) -> Solution:
+    """Without what was derived of the problem before."""
+    return solvers.solve(MachineProblem(machine, 64 * MIB), "repeat")
+
+
+def _run(effort: Effort) -> CaseResult:
+    solvers.warm_up()
+    outcomes = [_outcome(*mover) for mover in _movers(effort.pick(200, quick=8))]
+    names = list(outcomes[0].above)
+    above = {name: np.array([one.above[name] for one in outcomes]) for name in names}
+    programs, (repeat_ms, slowest_ms) = _programs(effort), _repeats(effort)
+    proven = sum(one.is_proven for one in outcomes)
+    ramps, single = above["ramp_repeat"], above["repeat"]
+    return CaseResult(
+        (
+            Table(
+                f"{len(outcomes)} machines: latency above the bound",
+                ("cut", "median", "mean", "ninth decile", "worst"),
+                tuple(_quantiles(name, above[name]) for name in names),
+            ),
+            Table(
+                "One count by the linear program, processor time",
+                ("stages", "fragments", "ms"),
+                tuple((stages, k, round(ms, 1)) for stages, k, ms, _ in programs),
+            ),
+            Table(
+                "The best repeated size of 64 MiB, processor time",
+                ("median, ms", "slowest, ms"),
+                ((round(repeat_ms, 1), round(slowest_ms, 1)),),
+            ),
+        ),
+        (
+            Check("machines proven", proven / len(outcomes), 0.95, "", "at least"),
+            Check("ramp_repeat above the bound, median", float(np.median(ramps)), 0.015, "share"),
+            Check(
+                "ramp_repeat above the bound, ninth decile",
+                float(np.quantile(ramps, 0.9)),
+                0.04,
+                "share",
+            ),
+            Check("exact above repeat", float((above["exact"] - single).max()), 1e-9, "share"),
+            Check("repeat of 64 MiB, median", repeat_ms, _REPEAT_MS, "ms"),
+            *(
+                Check(f"program of {stages} stages, {k} fragments", ms, limit_ms, "ms")
+                for stages, k, ms, limit_ms in programs
+            ),
+        ),
+        (
+            f"divided, exact is worse than repeat on "
+            f"{(above['divided, exact'] > single).mean():.0%} of these machines",
+        ),
+    )
+
+
+def _workload(stages: int, k: int) -> AbstractContextManager[Callable[[], object]]:
+    machine = wide_chain(random.Random(_SEED), stages)
+    problem = MachineProblem(machine, k * _FRAGMENT_BYTES)
+    region = regions_of(problem, k)[0].region
+    return nullcontext(partial(solve_region, problem, region, _ENDLESS))
+
+
+SPEC = BenchSpec(
+    name="machines",
+    title="Lanes, windows, delays and processors",
+    about=(
+        "Random machines like real data movers: 3 to 6 stages, lanes on one of them in half of "
+        "the machines, slots between neighbours, delays, a window of credits, a processor of two "
+        "stages. Each cut is priced by the machine's evaluator; above the bound that `exact` "
+        "proves. Divided: a chain with each stage's costs divided by its lanes, without windows "
+        "and processors."
+    ),
+    run=_run,
+    workloads={f"{stages} x {k}": partial(_workload, stages, k) for stages, k, _ in _PROGRAMS},
+)

@@ -234,10 +234,9 @@ class _Search:
         if solved_us is not None:
             return solved_us
         best_us, duals = 0.0, self._duals.get((region.places, region.lags), {})
-        below = max((k for k in duals if k < region.k), default=None)
-        above = min((k for k in duals if k > region.k), default=None)
-        for k in (below, above):
-            for share in _REPEATED if k is not None else ():
+        below, above = [k for k in duals if k < region.k], [k for k in duals if k > region.k]
+        for k in (*sorted(below)[-1:], *sorted(above)[:1]):
+            for share in _REPEATED:
                 if best_us >= self._limit_us:
                     return best_us
                 dual = duals[k].of_count(region.k, int(share * (min(k, region.k) - 1)))

@@ -28,8 +28,8 @@ _NAMES = 1000  # of profiles, among which the one that was meant is looked for
 def fit_source(source: TraceSource, settings: Settings, screen: Screen) -> FittedTrace:
     """Return the fit of a trace, as it is made where no options are given."""
     from app.questions.fits import fit_traces
-    from app.questions.prepare import sizes_used_for
-    from app.questions.question import LoadedTrace
+    from app.questions.question import sizes_used_for
+    from app.questions.traces import LoadedTrace
     from models.records import FitRequest
 
     with ticking_line(screen, "fitting"):
@@ -74,7 +74,7 @@ def _with_nearest(missing: NotFound, store: Store) -> NotFound:
 
 def is_stored(source: object) -> bool:
     """Return whether a question's source is in the store: a profile or a fit."""
-    from app.questions.question import FitReference
+    from app.questions.fits import FitReference
 
     return isinstance(source, ProfileReference | FitReference)
 

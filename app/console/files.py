@@ -35,7 +35,7 @@ from domain.stage_table import MAX_TEXT, is_stage_table, plain_stage, read_stage
 from domain.units import parse_bytes, parse_ns_per_byte, parse_time_us
 
 if TYPE_CHECKING:
-    from app.questions.question import Source as CostSource
+    from app.questions.source import Source as CostSource
     from app.ui.terminal import Output
     from contract.optimize import OptimizeOut
     from contract.source import SourceIn
@@ -524,7 +524,7 @@ def costs_of(source: Source | None, asked: CostSource) -> CostSource:
 
     A trace goes round the JSON parser: it may be a hundred times longer than any request.
     """
-    from app.questions.question import Measurement
+    from app.questions.traces import Measurement
 
     if not isinstance(source, TraceSource):
         return asked

@@ -27,8 +27,7 @@ from app.operations.operation import (
     digest_of,
 )
 from app.operations.solves import GRACE_S, cut_off
-from app.questions.question import Source
-from app.questions.source import FitNow, Stored, resolve
+from app.questions.source import FitNow, Source, Stored, resolve
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job, options_of, source_of
 from app.verbs.compare.answer import compared

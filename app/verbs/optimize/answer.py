@@ -11,8 +11,7 @@ import solvers
 from analysis.repeated_sizes import admits
 from analysis.size_curve import SizeChoice, SizePoint
 from analysis.transferred import MeasuredChoice, choice_of
-from app.questions.prepare import PreparedQuestion
-from app.questions.question import notices_of_costs
+from app.questions.question import PreparedQuestion, notices_of_costs
 from app.schemas.base import dump_json, notices_out, revision_out, same_named, timestamp
 from app.schemas.fits import fit_out, given_fit_out
 from app.schemas.stages import (

@@ -233,9 +233,8 @@ def _save(
 ) -> HardwareProfile:
     from app.console.commands import fit_source
     from app.console.files import ProfileSource, TraceSource
-    from app.questions.fits import save_fit
+    from app.questions.fits import FitReference, save_fit
     from app.questions.profiles import create_profile, get_revision, revise_profile
-    from app.questions.question import FitReference
     from app.schemas.base import dump_json, parse_json
     from app.verbs.profiles.request import revision_costs
     from contract.profiles import SOURCES_OF_REVISION, RevisionIn

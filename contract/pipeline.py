@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
-from .declare import Input, Output, asked, one_of, output, rule, sent
+from .declare import Input, Output, asked, by_member, one_of, output, rule, sent
 from .limits import MAX_RANGES, MAX_STAGES
 from .rules import Bytes, Name, NsPerByte, OverheadUs
 
@@ -54,16 +54,12 @@ class RangesStageIn(RangesCostIn):
     )
 
 
-def _form(value: Any) -> str:
-    given = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return "~ranges" if "ranges" in given else "~line"
-
-
+_FORM = by_member("line", ranges="ranges")
 StageIn = Annotated[
-    LineStageIn | RangesStageIn, one_of(_form, line=LineStageIn, ranges=RangesStageIn)
+    LineStageIn | RangesStageIn, one_of(_FORM, line=LineStageIn, ranges=RangesStageIn)
 ]
 # Of an aggregate, which hands nothing on.
-CostIn = Annotated[LineCostIn | RangesCostIn, one_of(_form, line=LineCostIn, ranges=RangesCostIn)]
+CostIn = Annotated[LineCostIn | RangesCostIn, one_of(_FORM, line=LineCostIn, ranges=RangesCostIn)]
 
 
 class PipelineIn(Input):

@@ -98,6 +98,13 @@ class Solution:
     delivery: tuple[Delivery, ...] | None = None
 
     @property
+    def cells(self) -> int:
+        """Fragments times stages; fragments alone where no stage is known."""
+        if self.levels:
+            return sum(map(len, self.levels))
+        return self.schedule.fragments * len(self.problem.model.stages or (None,))
+
+    @property
     def relative_gap(self) -> float:
         """(latency - bound) / bound; 0 where they are equal, 0 included."""
         return relative_excess(self.latency_us, self.lower_bound_us, self.lower_bound_us)

@@ -13,7 +13,6 @@ from app.settings import Settings
 from app.text.units import quoted
 from app.ui.terminal import Screen
 from domain.errors import NotFound
-from domain.profile import ProfileReference
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
@@ -72,16 +71,11 @@ def _with_nearest(missing: NotFound, store: Store) -> NotFound:
     return NotFound(f"{what}; did you mean {near[0]}?", field=missing.field)
 
 
-def is_stored(source: object) -> bool:
-    """Return whether a question's source is in the store: a profile or a fit."""
-    from app.questions.fits import FitReference
-
-    return isinstance(source, ProfileReference | FitReference)
-
-
 @contextmanager
 def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
     """Return the store where the source is in it; a question about a file opens none."""
+    from app.questions.source import is_stored
+
     if is_stored(source):
         with opened_store(settings) as store:
             yield store

@@ -261,6 +261,11 @@ def _against(revision: Revision, found: Contradiction | None) -> Against | None:
     return replace(found, transfers=kept)
 
 
+def is_stored(source: object) -> bool:
+    """Return whether a question's source is in the store: a profile or a fit."""
+    return isinstance(source, ProfileReference | FitReference)
+
+
 def field_of(source: Source) -> str:
     """Return the field of a request that names such a source."""
     for kind, field in _FIELDS:

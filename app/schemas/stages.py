@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 from app.schemas.base import same_named
-from app.text.notices import deciding_sentence
+from app.text.numbers import format_percent
 from app.text.units import printable
 from contract.constraints import ConstraintsIn, ConstraintsOut
 from contract.pipeline import (
@@ -18,7 +18,6 @@ from contract.pipeline import (
     LineStageOut,
     PipelineIn,
     PipelineOut,
-    RangeIn,
     RangeOut,
     RangesCostIn,
     RangesHandoffStageOut,
@@ -63,19 +62,21 @@ def stage_of(
     Raises InvalidStage naming the field at fault inside this one. `called` says in the refusal
     which one it is, where its number does not.
     """
-    parts = [given] if isinstance(given, LineCostIn) else given.ranges
     name = given.name or stage_name(number)
     try:
-        return Stage(name, tuple(map(_fit_range, parts)), getattr(given, "handoff_bytes", None))
+        return Stage(name, _ranges_of(given), getattr(given, "handoff_bytes", None))
     except InvalidStage as refusal:
         place = f"{field}.{refusal.field}"
         which = called or stage_name(number)
         raise InvalidStage(f"{which}: {refusal.detail}", field=place) from None
 
 
-def _fit_range(part: LineCostIn | RangeIn | RangeOut) -> FitRange:
-    end = None if isinstance(part, LineCostIn) else part.up_to_bytes
-    return FitRange(part.overhead_us, part.ns_per_byte, end)
+def _ranges_of(costs: LineCostIn | RangesCostIn | StageOut) -> tuple[FitRange, ...]:
+    if isinstance(costs, RangesCostIn | RangesStageOut):
+        return tuple(
+            FitRange(part.overhead_us, part.ns_per_byte, part.up_to_bytes) for part in costs.ranges
+        )
+    return (FitRange(costs.overhead_us, costs.ns_per_byte, None),)
 
 
 def limits_of(given: ConstraintsIn | ConstraintsOut) -> FragmentLimits:
@@ -148,7 +149,7 @@ def constraints_out(limits: FragmentLimits) -> ConstraintsOut:
 def stored_stage(stage: StageOut) -> Stage:
     """Return the domain's stage of a stored one. Raises InvalidStage."""
     grain = stage.handoff_bytes if isinstance(stage, HandoffStageOut) else None
-    return Stage(stage.name, tuple(map(_fit_range, stage.parts)), grain)
+    return Stage(stage.name, _ranges_of(stage), grain)
 
 
 def stored_pipeline(sent: PipelineOut) -> Pipeline:
@@ -182,7 +183,7 @@ def sensitivities_out(found: Sensitivities | None, model: CostModel) -> Sensitiv
     names = [stage.name for stage in model.stages]
     return SensitivitiesOut(
         found.basis,
-        deciding_sentence(found, names),
+        _deciding_sentence(found, names),
         slope_out(found.message),
         tuple(
             StageSensitivityOut(
@@ -194,6 +195,19 @@ def sensitivities_out(found: Sensitivities | None, model: CostModel) -> Sensitiv
             for name, stage in zip(names, found.stages, strict=True)
         ),
     )
+
+
+def _deciding_sentence(found: Sensitivities, names: Sequence[str]) -> str:
+    """Return which stage's costs matter most, and what 10 % less of them saves.
+
+    A stage decides where that is half of what 10 % less of all stages would save, or more.
+    """
+    if (deciding := found.deciding) is None:
+        return "No stage decides: 10 % less of the costs of any one saves nothing with this cut."
+    how = "decides" if deciding.saved >= deciding.by / 2.0 else "matters most"
+    less, saved = f"{deciding.by * 100:.0f} % less cost", format_percent(deciding.saved)
+    cut = "" if deciding.is_solved else " with this cut"
+    return f"Stage {names[deciding.stage]} {how}: {less} there saves {saved}{cut}."
 
 
 def sensitivity_facts(found: SensitivitiesOut) -> Iterator[tuple[str, str]]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from app.console.reports import stages_table
 from app.text.numbers import format_count, format_instructions, format_percent
 from app.text.units import format_time, printable
-from app.ui.notices import noted
-from app.ui.parts import Column, Grid, Part
+from app.ui.parts import Column, Grid, Part, noted
 from contract.layer_costs import BestCutOut, FeatureSavingOut, LayerCostsOut, MessageCostsOut
 from domain.units import format_bytes
 

@@ -53,7 +53,7 @@ from domain.solution import Notice, Solution
 from domain.uncertain_answer import Uncertainty
 from domain.uncertain_fit import measured_whole_us
 from domain.uncertainty import ANSWER
-from domain.verification import Contradiction, said_of
+from domain.verification import Contradiction
 from models.identifiers import new_id
 
 if TYPE_CHECKING:
@@ -279,9 +279,8 @@ def _notices_of(answer: Answer) -> tuple[Notice, ...]:
 def _known(answer: Answer) -> Iterator[Notice]:
     """Yield what transfers said of the profile, before all else, and sizes not measured."""
     solution, fit = answer.solution, answer.prepared.fit
-    for against in (answer.contradicts, answer.prepared.verification):
-        if said := said_of(against):
-            yield said
+    for against in filter(None, (answer.contradicts, answer.prepared.verification)):
+        yield against.notice()
     cuts = solution.levels or (solution.schedule.fragment_bytes,)
     sizes = {size for cut in cuts for size in cut_sizes(cut)}
     if beyond := beyond_measured(sizes, fit.measured_bytes if fit else None):

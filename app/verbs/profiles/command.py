@@ -155,7 +155,7 @@ def _activate(store: Store, arguments: Arguments, output: Output) -> None:
     from app.questions.tables import activate_table
     from app.schemas.base import notices_out
     from app.schemas.table import activated
-    from app.ui.notices import failures
+    from app.ui.parts import failures
 
     reference = ProfileReference.parse(arguments.profile)
     digest = _whole_digest(store, reference, arguments.digest)

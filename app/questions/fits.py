@@ -1,4 +1,4 @@
-"""Measurements to fits, and plots of stored fits."""
+"""Fits of measurements: how one is named, made, stored and plotted."""
 
 from __future__ import annotations
 

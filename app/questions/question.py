@@ -1,5 +1,5 @@
-"""A question about one message: what it crosses and how it is cut; prepared, once its model is
-known: found in the store, or fitted now, with what its errors are.
+"""A question about one message, from what is asked to a problem whose model is known: found in the
+store, or fitted now, with what its errors are.
 
 The same way for all that ask about a message: to cut it, to hide it, to audit what it is cut by.
 """

@@ -1,4 +1,4 @@
-"""Files of measurements: one that a client sent, in memory or open, or one of a request."""
+"""A file of measurements: as a request has it, in memory, or open."""
 
 from __future__ import annotations
 

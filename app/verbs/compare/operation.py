@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 from analysis.compare import (
     Cells,
     CompareQuestion,
-    SolveQuestion,
     compare,
     compare_quickly,
     solve_cell,
 )
 from analysis.comparison import Cell
+from analysis.solve import SolveQuestion
 from app.execution.engine import Pool
 from app.operations.call import Call
 from app.operations.operation import (

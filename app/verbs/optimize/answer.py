@@ -279,8 +279,9 @@ def _notices_of(answer: Answer) -> tuple[Notice, ...]:
 def _known(answer: Answer) -> Iterator[Notice]:
     """Yield what transfers said of the profile, before all else, and sizes not measured."""
     solution, fit = answer.solution, answer.prepared.fit
-    for against in filter(None, (answer.contradicts, answer.prepared.verification)):
-        yield against.notice()
+    for against in (answer.contradicts, answer.prepared.verification):
+        if against is not None:
+            yield against.notice()
     cuts = solution.levels or (solution.schedule.fragment_bytes,)
     sizes = {size for cut in cuts for size in cut_sizes(cut)}
     if beyond := beyond_measured(sizes, fit.measured_bytes if fit else None):

@@ -102,7 +102,8 @@ class Solution:
         """Fragments times stages; fragments alone where no stage is known."""
         if self.levels:
             return sum(map(len, self.levels))
-        return self.schedule.fragments * len(self.problem.model.stages or (None,))
+        stages = self.problem.model.stages
+        return self.schedule.fragments * (len(stages) if stages else 1)
 
     @property
     def relative_gap(self) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import Any, TypedDict, TypeGuard
 
 import solvers
 from analysis.comparison import Cell, cells, each_cell
+from analysis.solve import SolveQuestion
 from contract.limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S
 from domain.errors import Infeasible, MemoryLimitReached
 from domain.model import CostModel
@@ -20,47 +20,12 @@ from domain.schedule import serial_us
 from domain.solution import Notice, Solution, Strategy
 from domain.structure import KnownOverlap
 
-QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all around it
 QUICK_CELLS = 20
 _REPORT_S = 0.25  # between reports on the way: each holds all cells so far
 
 Cells = tuple[Cell, ...]
 Steps = Callable[[int, int], None]  # cells done, of all
 OnBest = Callable[[Any], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SolveQuestion:
-    """The arguments of `solvers.solve`, whose rules for them hold."""
-
-    problem: AnyProblem
-    strategy: Strategy
-    relative_gap: float
-    time_limit_s: float
-    static_bytes: int | None = None
-
-    def quick_solution(self) -> Solution | None:
-        """Return the solution where it takes no longer than QUICK_LIMIT_S, else None.
-
-        How many counts could still win in whole bytes is known only on the way, so a small problem
-        can turn out to be long. It is then solved anew elsewhere, and its answer does not depend
-        on this.
-        """
-        found = self.solution(limit_s=QUICK_LIMIT_S)
-        return None if found.cut_off and self.time_limit_s > QUICK_LIMIT_S else found
-
-    def solution(
-        self, on_better: Callable[[Solution], None] | None = None, *, limit_s: float = inf
-    ) -> Solution:
-        """Solve, in this time at most; `on_better` is given each better solution on the way."""
-        return solvers.solve(
-            self.problem,
-            self.strategy,
-            relative_gap=self.relative_gap,
-            time_limit_s=min(self.time_limit_s, limit_s),
-            static_bytes=self.static_bytes,
-            on_incumbent=on_better,
-        )
 
 
 class _How(TypedDict):

@@ -60,9 +60,7 @@ def sensitivities(
         )
     if not isinstance(problem, Problem):
         return None
-    cuts = solution.levels or (solution.schedule.fragment_bytes,)
-    explained = Explained(problem.pipeline, cuts, problem.limits, problem.fragment_cap)
-    if explained.cells > MAX_CELLS or solution.latency_us <= 0.0:
+    if solution.cells > MAX_CELLS or solution.latency_us <= 0.0:
         return None
     if not problem.pipeline.derived(_may_cost_more):
         return None
@@ -71,27 +69,29 @@ def sensitivities(
     if optimum is not None:
         slopes = slopes_of(*optimum)
     if slopes is not None:
-        return _assembled(explained, solution, Basis.OPTIMUM, slopes, optimum)
+        return _assembled(solution, problem, Basis.OPTIMUM, slopes, optimum)
     n = len(problem.pipeline)
     unknown = ([Slope()] * n, [Slope()] * n, Slope())
-    kept = None if solution.levels else cut_slopes(problem.pipeline, cuts[0])
+    kept = None
+    if not solution.levels:
+        kept = cut_slopes(problem.pipeline, solution.schedule.fragment_bytes)
     slopes = unknown if kept is None else (*kept, Slope())
-    return _assembled(explained, solution, Basis.CUT, slopes, optimum)
+    return _assembled(solution, problem, Basis.CUT, slopes, optimum)
 
 
 def _assembled(
-    explained: Explained,
     solution: Solution,
+    problem: Problem,
     basis: Basis,
     slopes: Slopes,
     optimum: tuple[LineProblem, Gradient] | None,
 ) -> Sensitivities:
-    pipeline = explained.pipeline
+    pipeline = problem.pipeline
     changed = [(stage, by) for stage in range(len(pipeline)) for by in CHANGES]
     solved: list[tuple[float | None, float | None]] = [(None, None)] * len(changed)
     if optimum is not None:
         solved = [*_at_changed_costs(*optimum, changed)]
-    same_us = _same_cut_us(explained, changed)
+    same_us = _same_cut_us(solution, problem, changed)
     delay_us, found = pipeline.delay_us, list[CostChange]()
     for (_, by), latency_us, (best_us, bound_us) in zip(changed, same_us, solved, strict=True):
         if bound_us is not None:
@@ -112,14 +112,18 @@ def _assembled(
     )
 
 
-def _same_cut_us(explained: Explained, changed: Sequence[tuple[int, float]]) -> Sequence[float]:
+def _same_cut_us(
+    solution: Solution, problem: Problem, changed: Sequence[tuple[int, float]]
+) -> Sequence[float]:
     """The latencies of the same cuts where the costs of a stage are changed by a share."""
-    pipeline, native = explained.pipeline, active.NATIVE
+    pipeline, native = problem.pipeline, active.NATIVE
+    cuts = solution.levels or (solution.schedule.fragment_bytes,)
     factors = [(stage, 1.0 + by) for stage, by in changed]
-    if native is None or explained.is_nested or pipeline.without_handoffs is not pipeline:
+    if native is None or len(cuts) > 1 or pipeline.without_handoffs is not pipeline:
         variants = (pipeline.scaled(stage, overhead=by, per_byte=by) for stage, by in factors)
-        return list(explained.latencies_us(variants))
-    return native.recurrence.changed_us(pipeline, factors, explained.stage_bytes[0])
+        same = Explained(pipeline, cuts, problem.limits, problem.fragment_cap)
+        return list(same.latencies_us(variants))
+    return native.recurrence.changed_us(pipeline, factors, cuts[0])
 
 
 def _may_cost_more(pipeline: Pipeline) -> bool:

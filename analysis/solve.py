@@ -5,22 +5,59 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 import solvers
-from analysis.compare import SolveQuestion
 from analysis.range_size import range_size
 from analysis.sensitivities import sensitivities
 from analysis.size_curve import SizeChoice, choose_size
 from analysis.uncertainty import UncertaintyQuestion, assess_solution
 from domain.in_flight import InFlight
-from domain.problem import MachineProblem
+from domain.problem import AnyProblem, MachineProblem
 from domain.sensitivity import Sensitivities
-from domain.solution import Solution
+from domain.solution import Solution, Strategy
 from domain.uncertain_answer import Uncertainty
 
 if TYPE_CHECKING:
     from solvers.default_settings import BaselineSet
+
+
+QUICK_LIMIT_S = 0.04  # of a solve in the service's own process; 50 ms with all around it
+
+
+@dataclass(frozen=True, slots=True)
+class SolveQuestion:
+    """The arguments of `solvers.solve`, whose rules for them hold."""
+
+    problem: AnyProblem
+    strategy: Strategy
+    relative_gap: float
+    time_limit_s: float
+    static_bytes: int | None = None
+
+    def quick_solution(self) -> Solution | None:
+        """Return the solution where it takes no longer than QUICK_LIMIT_S, else None.
+
+        How many counts could still win in whole bytes is known only on the way, so a small problem
+        can turn out to be long. It is then solved anew elsewhere, and its answer does not depend
+        on this.
+        """
+        found = self.solution(limit_s=QUICK_LIMIT_S)
+        return None if found.cut_off and self.time_limit_s > QUICK_LIMIT_S else found
+
+    def solution(
+        self, on_better: Callable[[Solution], None] | None = None, *, limit_s: float = inf
+    ) -> Solution:
+        """Solve, in this time at most; `on_better` is given each better solution on the way."""
+        return solvers.solve(
+            self.problem,
+            self.strategy,
+            relative_gap=self.relative_gap,
+            time_limit_s=min(self.time_limit_s, limit_s),
+            static_bytes=self.static_bytes,
+            on_incumbent=on_better,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from app.schemas.stages import asked_pipeline, pipeline_out
 from app.serving import check_access, listen, names_port, prepare_store, server
 from app.settings import CHECKOUT, Settings
 from app.ui.fit_parts import fit_parts
-from app.ui.notices import noted
-from app.ui.parts import Part
+from app.ui.parts import Part, noted
 from app.ui.terminal import Output, leave_reader
 from app.verbs.compare.show import grid, notes
 from app.verbs.optimize.show import schedule_parts
@@ -198,8 +197,8 @@ def _fit(client: Client, output: Output) -> FitOut:
 
 
 def _show_answer(client: Client, output: Output, body: bytes) -> None:
-    answer, screen = read_answer(body), output.out
-    output.parts(schedule_parts(answer, width=screen.width, ink=screen.ink))
+    answer = read_answer(body)
+    output.parts(schedule_parts(answer))
     output.parts(["", *noted(answer.warnings)])
     output.parts([f"What each strategy would have cost for {format_bytes(answer.message_bytes)}:"])
     output.parts([*_comparison(client, answer), ""])

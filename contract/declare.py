@@ -105,6 +105,24 @@ def one_of(choose: Callable[[Any], str], **forms: Any) -> OneOf:
     return OneOf(choose, tuple((f"~{name}", form) for name, form in forms.items()))
 
 
+def by_type(kind: type, form: str, otherwise: str) -> Callable[[Any], str]:
+    """Return the choice of `form` for values of this type, as texts are, and of the other else."""
+    return lambda value: f"~{form}" if isinstance(value, kind) else f"~{otherwise}"
+
+
+def by_member(otherwise: str, **forms: str) -> Callable[[Any], str]:
+    """Return the choice of the form of the first of these members that an object has."""
+
+    def choose(value: Any) -> str:
+        given = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+        for member, form in forms.items():
+            if member in given:
+                return f"~{form}"
+        return f"~{otherwise}"
+
+    return choose
+
+
 # --- a field --------------------------------------------------------------------------------------
 
 

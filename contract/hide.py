@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from .constraints import ConstraintsIn, ConstraintsOut
-from .declare import Input, Output, asked, echoed, exactly_one, one_of, output, rule, sent
+from .declare import Input, Output, asked, by_type, echoed, exactly_one, one_of, output, rule, sent
 from .limits import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -25,13 +25,7 @@ from .source import SOURCES, SourceIn
 Microseconds = Annotated[float, rule(ge=0.0, le=MAX_CALCULATION_US)]
 Processes = Annotated[int, rule(ge=1, le=MAX_PROCESSES, is_whole=True)]
 Place = Annotated[int, rule(ge=0, lt=MAX_STAGES, is_whole=True)]
-
-
-def _named(value: Any) -> str:
-    return "~named" if isinstance(value, str) else "~given"
-
-
-StageAt = Annotated[int | str, one_of(_named, given=Place, named=Name)]
+StageAt = Annotated[int | str, one_of(by_type(str, "named", "given"), given=Place, named=Name)]
 StagesAt = Annotated[tuple[StageAt, ...], rule(max_length=MAX_STAGES, fail_fast=True)]
 MessagesAre: TypeAlias = Literal["serial", "train"]
 Exchange: TypeAlias = Literal["one_way", "both_ways"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from .declare import Input, Output, asked, documented, one_of, output, rule, sent
+from .declare import Input, Output, asked, by_type, documented, one_of, output, rule, sent
 from .limits import (
     CLASS_RULE,
     MAX_CLASS_COUNT,
@@ -90,13 +90,13 @@ class LayerIn(Input):
     ] = asked("the parts of the software, each with its counts")
 
 
-def _named(value: Any) -> str:
-    return "~named" if isinstance(value, str) else "~given"
-
-
 LayerGiven = Annotated[
     str | LayerIn,
-    one_of(_named, named=Annotated[str, rule(max_length=MAX_NAME_LENGTH)], given=LayerIn),
+    one_of(
+        by_type(str, "named", "given"),
+        named=Annotated[str, rule(max_length=MAX_NAME_LENGTH)],
+        given=LayerIn,
+    ),
 ]
 
 

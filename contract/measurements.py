@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from .declare import Input, asked, one_of, rule
+from .declare import Input, asked, by_type, one_of, rule
 from .limits import MAX_KIND_LENGTH, MAX_MEASUREMENTS
 
 
@@ -22,13 +22,9 @@ MeasurementList = Annotated[
 ]
 
 
-def _how_many(value: Any) -> str:
-    return "~many" if isinstance(value, list) else "~one"
-
-
 MeasurementsIn = Annotated[
     MeasurementIn | list[MeasurementIn],
-    one_of(_how_many, one=MeasurementIn, many=MeasurementList),
+    one_of(by_type(list, "many", "one"), one=MeasurementIn, many=MeasurementList),
 ]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
-from .declare import Input, Output, Sparse, asked, documented, one_of, output, rule, sent
+from .declare import Input, Output, Sparse, asked, by_member, documented, one_of, output, rule, sent
 from .limits import MAX_PLACES, MAX_RANGES, MAX_STAGES, MAX_WINDOW_FRAGMENTS, MAX_WINDOWS
 from .rules import Bytes, Name, NsPerByte, OverheadUs
 
@@ -69,16 +69,12 @@ class RangesStageIn(RangesCostIn):
     processor: Name | None = asked(f"{_PROCESSOR}; null: it has one of its own", default=None)
 
 
-def _form(value: Any) -> str:
-    given = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return "~ranges" if "ranges" in given else "~line"
-
-
+_FORM = by_member("line", ranges="ranges")
 StageIn = Annotated[
-    LineStageIn | RangesStageIn, one_of(_form, line=LineStageIn, ranges=RangesStageIn)
+    LineStageIn | RangesStageIn, one_of(_FORM, line=LineStageIn, ranges=RangesStageIn)
 ]
 # Of an aggregate, which hands nothing on.
-CostIn = Annotated[LineCostIn | RangesCostIn, one_of(_form, line=LineCostIn, ranges=RangesCostIn)]
+CostIn = Annotated[LineCostIn | RangesCostIn, one_of(_FORM, line=LineCostIn, ranges=RangesCostIn)]
 
 
 class WindowIn(Input):

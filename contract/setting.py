@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from .declare import Input, Output, asked, documented, one_of, output, rule, sent
+from .declare import Input, Output, asked, by_member, documented, one_of, output, rule, sent
 from .limits import MAX_CONFIGURATION_CHARACTERS, MAX_GIVEN_STEPS, MAX_TARGET_LENGTH
 from .rules import Bytes
 
@@ -88,24 +88,22 @@ class ConfiguredIn(Input):
     configuration: ConfigurationIn = asked("the configuration of a library", block=ConfigurationIn)
 
 
-_WAYS = {
-    "static_bytes": "~static",
-    "whole": "~whole",
-    "steps": "~steps",
-    "configuration": "~configuration",
-}
-
-
-def _way(value: Any) -> str:
-    """Return the kind by the first field that is there; errors then name that one."""
-    given = value if isinstance(value, dict) else {}
-    return next((tag for name, tag in _WAYS.items() if name in given), "~static")
-
-
 AnySettingIn: TypeAlias = StaticIn | WholeIn | StepsIn | ConfiguredIn
 SettingIn = Annotated[
     AnySettingIn,
-    one_of(_way, static=StaticIn, whole=WholeIn, steps=StepsIn, configuration=ConfiguredIn),
+    one_of(
+        by_member(
+            "static",
+            static_bytes="static",
+            whole="whole",
+            steps="steps",
+            configuration="configuration",
+        ),
+        static=StaticIn,
+        whole=WholeIn,
+        steps=StepsIn,
+        configuration=ConfiguredIn,
+    ),
 ]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from .declare import Input, Output, asked, one_of, output, rule, sent
+from .declare import Input, Output, asked, by_type, one_of, output, rule, sent
 from .limits import (
     DEFAULT_DRAWS,
     MAX_DRAWS,
@@ -22,12 +22,9 @@ class RepeatIn(Input):
     repeat: Bytes = asked("the size, bytes")
 
 
-def _setting(value: Any) -> str:
-    return "~whole" if isinstance(value, str) else "~static"
-
-
 CurrentIn = Annotated[
-    RepeatIn | Literal["whole"], one_of(_setting, static=RepeatIn, whole=Literal["whole"])
+    RepeatIn | Literal["whole"],
+    one_of(by_type(str, "whole", "static"), static=RepeatIn, whole=Literal["whole"]),
 ]
 Pair = tuple[float, float]
 

@@ -111,6 +111,14 @@ class Solution:
     delivery: tuple[Delivery, ...] | None = None
 
     @property
+    def cells(self) -> int:
+        """Fragments times stages; fragments alone where no stage is known."""
+        if self.levels:
+            return sum(map(len, self.levels))
+        stages = self.problem.model.stages
+        return self.schedule.fragments * (len(stages) if stages else 1)
+
+    @property
     def relative_gap(self) -> float:
         """(latency - bound) / bound; 0 where they are equal, 0 included."""
         return relative_excess(self.latency_us, self.lower_bound_us, self.lower_bound_us)

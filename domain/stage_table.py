@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from contract.limits import MAX_RANGES, MAX_STAGES
 from domain.errors import InvalidInput, SluiceError, UnitMismatch
@@ -316,48 +315,3 @@ def _refused(row: _Row, rule: str) -> InvalidInput:
 
 def _shown(cell: str) -> str:
     return f"“{cell if len(cell) <= 24 else cell[:24] + '…'}”"
-
-
-# --- stages as JSON -------------------------------------------------------------------------------
-
-
-def plain_stage(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stage of a JSON document with its costs in the contract's words and units.
-
-    A member that a stage table could have as a column, as "bandwidth": "24 GB/s" or
-    "bw (GB/s)": 24, is that column's. Raises UnitMismatch naming the member.
-    """
-    found: dict[str, Any] = {}
-    for name, value in document.items():
-        heading = None if name in _PLAIN_MEMBERS else heading_of(name)
-        if heading is None or heading.column is StageColumn.NAME:
-            found[name if heading is None else "name"] = value
-            continue
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number and not isinstance(value, str):
-            found[name] = value  # refused by name, as any field that is not known
-            continue
-        try:
-            member, cost = _member(heading, repr(value) if is_number else value)
-        except UnitMismatch as refusal:
-            raise UnitMismatch(refusal.detail, field=name) from None
-        if member in found:
-            raise UnitMismatch(f"expected {member} once", field=name)
-        found[member] = cost
-    return found
-
-
-_PLAIN_MEMBERS = frozenset(
-    (
-        *("name", "overhead_us", "ns_per_byte", "up_to_bytes", "ranges", "handoff_bytes"),
-        *("lanes", "shared_ns_per_byte", "delay_us", "processor"),
-    )
-)
-
-
-def _member(heading: Heading, text: str) -> tuple[str, float | int]:
-    if heading.column is StageColumn.OVERHEAD:
-        return "overhead_us", overhead_us(text, heading)
-    if heading.column is StageColumn.COST:
-        return "ns_per_byte", ns_per_byte(text, heading)
-    return "up_to_bytes", parse_bytes(text)

@@ -8,10 +8,14 @@ within a process, to the millisecond (and the clocks) between processes.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import threading
 import time
 
+from domain.errors import NotFound
+
+IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _RANDOM_BITS = 74
 _STEP_BITS = 40
 
@@ -59,3 +63,9 @@ os.register_at_fork(after_in_child=_SOURCE.renew)
 def new_id() -> str:
     """A new UUIDv7 as 32 lower-case hexadecimal digits, monotonic within this process."""
     return _SOURCE.new()
+
+
+def known_identifier(identifier: str, noun: str) -> None:
+    """Raise NotFound for what cannot be an identifier; nothing is stored under it."""
+    if IDENTIFIER.fullmatch(identifier) is None:
+        raise NotFound(f"there is no {noun} with this id")

@@ -69,8 +69,8 @@ class UnitOfWork:
         self._session: Session | None = None
         self._by = by
         self.owner = owner
-        self._tally = Tally()
-        self.answers = AnswerRepository(connection, self._tally, owner)
+        self._tally: Tally | None = None
+        self.answers = AnswerRepository(connection, self._counted, owner)
 
     @property
     def profiles(self) -> ProfileRepository:
@@ -144,7 +144,8 @@ class UnitOfWork:
         """
         if self._session is not None:
             self._session.flush()
-        self._tally.settle(self._connection, most_bytes)
+        if self._tally is not None:
+            self._tally.settle(self._connection, most_bytes)
 
     def close(self) -> None:
         """Let go of what was read."""
@@ -170,8 +171,13 @@ class UnitOfWork:
         if self._session is None:
             self._session = Session(self._connection, autoflush=False, expire_on_commit=False)
             self._session.info[CHANGED_BY] = self._by
-            self._session.info[TALLY] = self._tally
+            self._session.info[TALLY] = self._counted()
         return self._session
+
+    def _counted(self) -> Tally:
+        if self._tally is None:
+            self._tally = Tally()
+        return self._tally
 
 
 class Store:

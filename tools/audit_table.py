@@ -17,10 +17,10 @@ from pathlib import Path
 import solvers
 from analysis.best_known import each_known
 from analysis.setting_price import price
-from app.questions.prepare import prepare
 from app.questions.profiles import paper_profiles
-from app.questions.question import Measurement, Question
+from app.questions.question import Question, prepare
 from app.questions.source import Stored
+from app.questions.traces import Measurement
 from domain.fragment_setting import FragmentSetting, breakpoints
 from domain.model import CostModel
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits

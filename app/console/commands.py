@@ -13,7 +13,6 @@ from app.settings import Settings
 from app.text.units import quoted
 from app.ui.terminal import Screen
 from domain.errors import NotFound
-from domain.profile import ProfileReference
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace
@@ -28,8 +27,8 @@ _NAMES = 1000  # of profiles, among which the one that was meant is looked for
 def fit_source(source: TraceSource, settings: Settings, screen: Screen) -> FittedTrace:
     """Return the fit of a trace, as it is made where no options are given."""
     from app.questions.fits import fit_traces
-    from app.questions.prepare import sizes_used_for
-    from app.questions.question import LoadedTrace
+    from app.questions.question import sizes_used_for
+    from app.questions.traces import LoadedTrace
     from models.records import FitRequest
 
     with ticking_line(screen, "fitting"):
@@ -72,16 +71,11 @@ def _with_nearest(missing: NotFound, store: Store) -> NotFound:
     return NotFound(f"{what}; did you mean {near[0]}?", field=missing.field)
 
 
-def is_stored(source: object) -> bool:
-    """Return whether a question's source is in the store: a profile or a fit."""
-    from app.questions.question import FitReference
-
-    return isinstance(source, ProfileReference | FitReference)
-
-
 @contextmanager
 def store_for(source: object, settings: Settings) -> Iterator[Store | None]:
     """Return the store where the source is in it; a question about a file opens none."""
+    from app.questions.source import is_stored
+
     if is_stored(source):
         with opened_store(settings) as store:
             yield store

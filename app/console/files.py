@@ -31,11 +31,20 @@ from domain.errors import (
     StrategyDeclined,
     UnitMismatch,
 )
-from domain.stage_table import MAX_TEXT, is_stage_table, plain_stage, read_stage_table
+from domain.stage_table import (
+    MAX_TEXT,
+    Heading,
+    StageColumn,
+    heading_of,
+    is_stage_table,
+    ns_per_byte,
+    overhead_us,
+    read_stage_table,
+)
 from domain.units import parse_bytes, parse_ns_per_byte, parse_time_us
 
 if TYPE_CHECKING:
-    from app.questions.question import Source as CostSource
+    from app.questions.source import Source as CostSource
     from app.ui.terminal import Output
     from contract.optimize import OptimizeOut
     from contract.source import SourceIn
@@ -470,6 +479,48 @@ _FORMS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+def plain_stage(stage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stage of a JSON document with its costs in the contract's words and units.
+
+    A member that a stage table could have as a column, as "bandwidth": "24 GB/s" or
+    "bw (GB/s)": 24, is that column's. Raises UnitMismatch naming the member.
+    """
+    found: dict[str, Any] = {}
+    for name, value in stage.items():
+        heading = None if name in _PLAIN_MEMBERS else heading_of(name)
+        if heading is None or heading.column is StageColumn.NAME:
+            found[name if heading is None else "name"] = value
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number and not isinstance(value, str):
+            found[name] = value  # refused by name, as any field that is not known
+            continue
+        try:
+            member, cost = _member(heading, repr(value) if is_number else value)
+        except UnitMismatch as refusal:
+            raise UnitMismatch(refusal.detail, field=name) from None
+        if member in found:
+            raise UnitMismatch(f"expected {member} once", field=name)
+        found[member] = cost
+    return found
+
+
+_PLAIN_MEMBERS = frozenset(
+    (
+        *("name", "overhead_us", "ns_per_byte", "up_to_bytes", "ranges", "handoff_bytes"),
+        *("lanes", "shared_ns_per_byte", "delay_us", "processor"),
+    )
+)
+
+
+def _member(heading: Heading, text: str) -> tuple[str, float | int]:
+    if heading.column is StageColumn.OVERHEAD:
+        return "overhead_us", overhead_us(text, heading)
+    if heading.column is StageColumn.COST:
+        return "ns_per_byte", ns_per_byte(text, heading)
+    return "up_to_bytes", parse_bytes(text)
+
+
 def merged(body: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """Return the body with the options that were given; options win, those of `constraints`,
     `uncertainty` and `fit_options` one by one.
@@ -543,7 +594,7 @@ def costs_of(source: Source | None, asked: CostSource) -> CostSource:
 
     A trace goes round the JSON parser: it may be a hundred times longer than any request.
     """
-    from app.questions.question import Measurement
+    from app.questions.traces import Measurement
 
     if not isinstance(source, TraceSource):
         return asked

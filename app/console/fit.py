@@ -25,7 +25,7 @@ from domain.errors import InvalidInput, SluiceError, UnreadableTrace
 
 if TYPE_CHECKING:
     from app.questions.fits import FittedTrace, SavedFit
-    from app.questions.question import LoadedTrace
+    from app.questions.traces import LoadedTrace
     from domain.profile import HardwareProfile
     from models.records import FitRequest
 
@@ -151,7 +151,7 @@ def _held(
     files: Sequence[NamedFile], settings: Settings, output: Output
 ) -> Iterator[tuple[NamedFile, LoadedTrace]]:
     """Return the contents of the files."""
-    from app.questions.question import LoadedTrace
+    from app.questions.traces import LoadedTrace
 
     for file in files:
         try:

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from fastapi import Request
 
 from app.questions.fits import loaded_measurements
-from app.questions.question import LoadedTrace
+from app.questions.traces import LoadedTrace
 from app.schemas.base import load_json, parse_json
 from app.schemas.fit_requests import fit_measurements, left_out
 from app.text.gzipped import MAGIC, Expander

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from app.execution.engine import Pool
 from app.operations.operation import Operation, OperationKind, Outcome
-from app.questions.question import known_identifier
 from app.schemas.base import dump_json, problem_out
 from app.telemetry import TRACE, events
 from domain.errors import (
@@ -30,7 +29,7 @@ from domain.errors import (
     StoreUnavailable,
 )
 from models.collection import Collector, remember
-from models.identifiers import new_id
+from models.identifiers import known_identifier, new_id
 from models.records import (
     MAX_LOSSES,
     JobEnd,

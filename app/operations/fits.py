@@ -15,8 +15,8 @@ from app.execution.engine import Pool
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.work import FilesFitted, FilesWork, Fitted, FitWork, PlotWork, ReadWork
 from app.questions.fits import FittedTrace, StoredFit, save_fit
-from app.questions.question import LoadedTrace
 from app.questions.source import FileWork
+from app.questions.traces import LoadedTrace
 from app.schemas.answers import with_unique_names
 from app.schemas.base import dump_json
 from app.schemas.fits import fit_out, fit_plot_out

@@ -20,9 +20,9 @@ from app.questions.fits import (
     plot_stored,
     read_traces,
 )
-from app.questions.prepare import sizes_used_for
-from app.questions.question import LoadedTrace, Measurement
+from app.questions.question import sizes_used_for
 from app.questions.source import FileWork, FitNow, MeasurementsWork
+from app.questions.traces import LoadedTrace, Measurement
 from domain.errors import SluiceError
 from domain.fit import FitOptions, TraceFit
 from domain.fit_plot import FitPlot

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from app.questions.question import IDENTIFIER, known_identifier
 from contract.limits import MAX_ANSWER_NAME, MAX_NOTE
 from domain.errors import InvalidInput, NotFound
 from domain.solution import Strategy
+from models.identifiers import IDENTIFIER, known_identifier
 
 if TYPE_CHECKING:
     from models.records import AnswerRecord, AnswerSummary

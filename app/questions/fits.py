@@ -1,7 +1,8 @@
-"""Measurements to fits, and plots of stored fits."""
+"""Fits of measurements: how one is named, made, stored and plotted."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from app.questions.overlap import (
     as_said,
     with_overlap,
 )
-from app.questions.question import GivenFit, LoadedTrace, Measurement, known_identifier
+from app.questions.traces import LoadedTrace, Measurement
 from domain.conditions import NO_CHOICE
 from domain.errors import InconsistentInput, InvalidInput, NotFound, UnreadableTrace
 from domain.fit import FitOptions, FitShape, TraceFit
@@ -25,6 +26,7 @@ from domain.profile import Origin, Provenance
 from domain.stage_table import is_stage_table
 from domain.trace_formats import UnreadableRows, UnrecognisedTrace
 from domain.verification import Contradiction
+from models.identifiers import known_identifier
 from models.records import FitRecord, FitRequest
 
 if TYPE_CHECKING:
@@ -37,6 +39,32 @@ if TYPE_CHECKING:
 KINDS = tuple(TraceKind)
 _LOOKED_AT = 2**12  # bytes at the beginning that distinguish costs from measurements
 DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FitReference:
+    """A stored fit, by its identifier."""
+
+    fit_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFit:
+    """A fit that was made before: the digests of its files, and how it was asked for.
+
+    `fit_id` is the one under which it is stored here, None for one that came as a `document`.
+    """
+
+    fit: TraceFit
+    trace_digests: tuple[str, ...]
+    request: FitRequest
+    fit_id: str | None = None
+    document: bytes = b""
+
+    @property
+    def digest(self) -> str:
+        """What distinguishes it: where it is stored, or else all of it."""
+        return self.fit_id or hashlib.sha256(self.document).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.questions.fits import read_traces
 from app.questions.overlap import is_one_stage, summed_columns
-from app.questions.question import LoadedTrace
+from app.questions.traces import LoadedTrace
 from domain.conditions import NO_CHOICE, RowChoice
 from domain.errors import InvalidInput, UnreadableTrace
 from domain.fit import ExcludedSample, FitOptions, TraceFit

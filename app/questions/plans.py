@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.questions.fits import loaded_measurements, read_traces
-from app.questions.question import Measurement
+from app.questions.traces import Measurement
 from domain.errors import UnreadableTrace
 from domain.measurement import MessageTrace
 from domain.plan import MeasurementPlan, PlanLimits

@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.questions.fits import contradicts, keep_given, provenance_of, with_contradiction
-from app.questions.question import FitReference, GivenFit
+from app.questions.fits import (
+    FitReference,
+    GivenFit,
+    contradicts,
+    keep_given,
+    provenance_of,
+    with_contradiction,
+)
 from app.questions.source import Stored
 from domain.errors import Conflict, InvalidInput, NotFound
 from domain.machine import check_plain

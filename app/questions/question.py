@@ -1,92 +1,44 @@
-"""Questions: a message, its pipeline or measurements, and how to solve it; and their files."""
+"""A question about one message, from what is asked to a problem whose model is known: found in the
+store, or fitted now, with what its errors are.
+
+The same way for all that ask about a message: to cut it, to hide it, to audit what it is cut by.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
 
-from app.questions.transfers import TransfersQuestion
+import solvers
+from analysis.narrowed_fit import SizesUsed, equal_sizes
+from analysis.uncertainty import UncertaintyQuestion
+from app.questions.fits import FittedTrace, GivenFit
+from app.questions.source import FitNow, Resolved, Source, Stored, check_asked_of, resolve
+from app.questions.transfers import MAX_ROWS_BESIDE, TransfersQuestion, TransfersWork
 from contract.limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, MAX_SEED, MAX_TIME_LIMIT_S
 from domain.aggregate import Aggregate
-from domain.errors import InconsistentInput, InvalidInput, NotFound, StrategyDeclined
-from domain.fit import MAY_BE_PIPELINED, FitOptions, TraceFit, taken_for_granted
+from domain.default_sizes import CURRENT, default_sizes
+from domain.errors import InconsistentInput, InvalidInput, StrategyDeclined
+from domain.fit import MAY_BE_PIPELINED, FitOptions, FitShape, TraceFit, taken_for_granted
 from domain.machine import check_plain
 from domain.measured_times import measured_times
 from domain.model import CostModel
+from domain.own_transfers import SizeDecision
 from domain.pipeline import Pipeline
-from domain.problem import FragmentLimits
-from domain.profile import ProfileReference, check_profile_name
+from domain.problem import AnyProblem, FragmentLimits, problem_of
+from domain.profile import ProfileReference, ProfileRevision, check_profile_name
 from domain.solution import Notice, Strategy
 from domain.structure import KnownOverlap
-from domain.uncertain_fit import misfit_at, uncertain_model
-from domain.uncertainty import UNKNOWN_ERRORS, KnownErrors, StatedInterval, stated_model
+from domain.uncertain_fit import measured_whole_us, misfit_at, uncertain_model
+from domain.uncertainty import (
+    UNKNOWN_ERRORS,
+    KnownErrors,
+    NamedCut,
+    StatedInterval,
+    seed_of,
+    stated_model,
+)
 from domain.verification import Against
-from models.records import FitRequest
-
-_PIECE_BYTES = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedTrace:
-    """One file of measurements.
-
-    `digest` is the SHA-256 of its `content_bytes` bytes; `pieces` gives them as often as asked, and
-    `content` all at once. `descriptor` is that of the open file, None for one in memory.
-    """
-
-    digest: str
-    content_bytes: int
-    pieces: Callable[[], Iterable[bytes]]
-    content: Callable[[], bytes]
-    descriptor: int | None = None
-
-    @classmethod
-    def of(cls, content: bytes) -> LoadedTrace:
-        """Return a file in memory."""
-        digest = hashlib.sha256(content).hexdigest()
-        return cls(digest, len(content), lambda: (content,), lambda: content)
-
-    @classmethod
-    def in_file(cls, descriptor: int, *, content_bytes: int, digest: str) -> LoadedTrace:
-        """Return an open file, which stays open for as long as this is used."""
-        return cls(
-            digest,
-            content_bytes,
-            lambda: _pieces(descriptor, content_bytes),
-            lambda: b"".join(_pieces(descriptor, content_bytes, piece_bytes=content_bytes)),
-            descriptor,
-        )
-
-
-def _pieces(
-    descriptor: int, content_bytes: int, *, piece_bytes: int = _PIECE_BYTES
-) -> Iterator[bytes]:
-    # By position: several readers of one descriptor do not get into each other's way.
-    place = 0
-    while place < content_bytes:
-        piece = os.pread(descriptor, min(piece_bytes, content_bytes - place), place)
-        if not piece:
-            raise OSError("a temporary file is shorter than what was written to it")
-        place += len(piece)
-        yield piece
-
-
-# --- questions ------------------------------------------------------------------------------------
-
-
-IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One trace, as text or as the bytes of its file; `kind` where it cannot be detected."""
-
-    content: str | bytes
-    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,35 +72,6 @@ class UncertaintyOptions:
     def __post_init__(self) -> None:
         if self.seed is not None and not 0 <= self.seed <= MAX_SEED:
             raise InvalidInput("expected a seed of 64 bits", field="uncertainty.seed")
-
-
-@dataclass(frozen=True, slots=True)
-class FitReference:
-    """A stored fit, by its identifier."""
-
-    fit_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class GivenFit:
-    """A fit that was made before: the digests of its files, and how it was asked for.
-
-    `fit_id` is the one under which it is stored here, None for one that came as a `document`.
-    """
-
-    fit: TraceFit
-    trace_digests: tuple[str, ...]
-    request: FitRequest
-    fit_id: str | None = None
-    document: bytes = b""
-
-    @property
-    def digest(self) -> str:
-        """What distinguishes it: where it is stored, or else all of it."""
-        return self.fit_id or hashlib.sha256(self.document).hexdigest()
-
-
-Source: TypeAlias = CostModel | ProfileReference | tuple[Measurement, ...] | FitReference | GivenFit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,12 +141,6 @@ def check_save_as(name: str) -> None:
         raise InvalidInput(refusal.detail, field="save_as") from None
 
 
-def known_identifier(identifier: str, noun: str) -> None:
-    """Raise NotFound for what cannot be an identifier; nothing is stored under it."""
-    if IDENTIFIER.fullmatch(identifier) is None:
-        raise NotFound(f"there is no {noun} with this id")
-
-
 def stages_of_table(model: CostModel) -> Pipeline:
     """Return the pipeline that a table of this model has in its file: where only the total and the
     bottleneck are known, the slowest one with these. Raises StrategyDeclined where there is none.
@@ -277,3 +194,202 @@ def known_errors(
     if options is None or options.only_names_current:
         return None
     raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
+
+
+# --- its model found ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedQuestion:
+    """A question whose model is known: a problem, and where its costs came from.
+
+    `digest` is equal exactly for questions that one stored answer can serve. `uncertain` is what
+    is known of the costs' errors, None where nothing is; `fit` what the costs were fitted by;
+    `verification` what transfers said of the profile, None where there were none. `given` is there
+    where a fit was the source; `own` is what a user's own transfers decide, where there are any.
+    """
+
+    question: Question
+    problem: AnyProblem
+    profile: ProfileRevision | None
+    fitted: FittedTrace | None
+    digest: str
+    uncertain: UncertaintyQuestion | None = None
+    fit: TraceFit | None = None
+    verification: Against | None = None
+    given: GivenFit | None = None
+    own: SizeDecision | None = None
+
+
+def prepare(
+    question: Question, stored: Stored, *, fragment_cap: int, machines: bool = False
+) -> PreparedQuestion:
+    """Find or fit the model. Who takes `machines`, and not plain stages alone, says so.
+
+    Raises NotFound, UnreadableTrace, PoorFit, MeasurementMissing, Infeasible, NeedsPlainStages, and
+    InconsistentInput where uncertainty is asked for and no errors are known.
+    """
+    found = resolve(question.source, stored, _fit_now(question, fragment_cap), machines=machines)
+    check_asked_of(
+        found.model,
+        {
+            "allow_refragmentation": question.allow_refragmentation,
+            "uncertainty.robust": question.uncertainty is not None and question.uncertainty.robust,
+        },
+    )
+    problem = problem_of(
+        found.model,
+        question.message_bytes,
+        question.limits,
+        fragment_cap=fragment_cap,
+        allow_refragmentation=question.allow_refragmentation,
+    )
+    problem.count_range()  # what no cut can satisfy is refused before anything is queued
+    uncertain = _uncertain(question, problem, found.fit, fragment_cap, found.verification)
+    own = None
+    if question.transfers is not None:
+        own = stored.read(TransfersWork(question.transfers, MAX_ROWS_BESIDE)).decision
+    return PreparedQuestion(
+        question=question,
+        problem=problem,
+        profile=found.profile,
+        fitted=found.fitted,
+        digest=_digest(question, problem, found, uncertain, own),
+        uncertain=uncertain,
+        fit=found.fit,
+        verification=found.verification,
+        given=found.given,
+        own=own,
+    )
+
+
+def _uncertain(
+    question: Question,
+    problem: AnyProblem,
+    fit: TraceFit | None,
+    fragment_cap: int,
+    verification: Against | None,
+) -> UncertaintyQuestion | None:
+    options = question.uncertainty or UncertaintyOptions()
+    size = problem.message_bytes
+    errors = known_errors(
+        problem.model,
+        fit,
+        question.uncertainty,
+        message_bytes=(size, size),
+        verification=verification,
+    )
+    if errors is None:
+        return None
+    current_bytes = question.current_bytes
+    return UncertaintyQuestion(
+        errors.model,
+        problem.message_bytes,
+        problem.limits,
+        fragment_cap,
+        current=None if current_bytes is None else NamedCut(CURRENT, current_bytes),
+        defaults=tuple(
+            NamedCut(default.name, default.fragment_bytes)
+            for default in default_sizes(problem, current_bytes=current_bytes)
+        ),
+        mtu_bytes=options.mtu_bytes,
+        misfit=errors.misfit,
+        measured_us=None if fit is None else measured_whole_us(fit, size),
+        measured_bytes=None if fit is None else fit.measured_bytes,
+        times=errors.times,
+        overlap=errors.overlap,
+        draws=errors.draws,
+        seed=errors.seed,
+        robust=options.robust,
+    )
+
+
+def _fit_now(question: Question, fragment_cap: int) -> FitNow:
+    options = question.fit_options
+    is_narrowed = options is not None and options.shape is FitShape.NARROWED
+    if not is_narrowed:
+        return FitNow(options)
+    sizes_used = SizesOfQuestion(replace(question, source=(), save_as=None), fragment_cap)
+    return FitNow(options, question.message_bytes, sizes_used)
+
+
+@dataclass(frozen=True, slots=True)
+class SizesOfQuestion:
+    """The fragment sizes that a question's answer would have for a model. Picklable.
+
+    Where its strategy may take long, the best equal fragments stand for it: which sizes a fit is
+    of must not depend on how busy the machine is.
+    """
+
+    question: Question
+    fragment_cap: int
+
+    def __call__(self, model: CostModel) -> tuple[int, ...]:
+        """Solve for this model."""
+        question = self.question
+        problem = problem_of(
+            model,
+            question.message_bytes,
+            question.limits,
+            fragment_cap=self.fragment_cap,
+            allow_refragmentation=question.allow_refragmentation,
+        )
+        if not solvers.is_quick(problem, question.strategy):
+            return equal_sizes(problem)
+        solution = solvers.solve(
+            problem,
+            question.strategy,
+            relative_gap=question.relative_gap,
+            static_bytes=question.static_bytes,
+        )
+        return solution.schedule.fragment_bytes
+
+
+def sizes_used_for(message_bytes: int | None, *, fragment_cap: int) -> SizesUsed:
+    """Return the same for a message without a question; asked only where there is one."""
+    if message_bytes is None:
+        return lambda _: ()
+    return SizesOfQuestion(Question(message_bytes=message_bytes, source=()), fragment_cap)
+
+
+# Another one when the rules that decide change: what others decided is not given for an answer.
+_DECIDED_BY = "rules 5"
+
+
+def _digest(
+    question: Question,
+    problem: AnyProblem,
+    found: Resolved,
+    uncertain: UncertaintyQuestion | None,
+    own: SizeDecision | None,
+) -> str:
+    # The answer's body names the profile, shows the fit and says how it was verified, so all three
+    # are part of the question.
+    profile, fitted, given = found.profile, found.fitted, found.given
+    parts: tuple[str, ...] = (
+        problem.digest(),
+        str(question.strategy),
+        repr(question.static_bytes),
+        repr(float(question.relative_gap)),
+        repr((profile.name, profile.revision) if profile else None),
+        repr((fitted.trace_digests, fitted.request)) if fitted else "",
+        _DECIDED_BY,
+    )
+    if given is not None:
+        parts += (given.digest,)
+    if uncertain is not None:
+        errors = seed_of(uncertain.model)
+        cuts, drawn = (uncertain.current, uncertain.mtu_bytes), (uncertain.draws, uncertain.seed)
+        parts += (repr((errors, uncertain.misfit, cuts, drawn)),)
+        parts += ("robust",) if uncertain.robust else ()
+        parts += (repr(uncertain.measured_bytes),) if uncertain.measured_bytes else ()
+        parts += (uncertain.times.digest,) if uncertain.times else ()
+        parts += () if uncertain.overlap == KnownOverlap() else (repr(uncertain.overlap),)
+        parts += (repr(uncertain.measured_us),) if uncertain.measured_us else ()
+    elif question.current_bytes is not None:
+        parts += (repr(("current", question.current_bytes)),)
+    if found.verification is not None:
+        parts += (repr(found.verification), repr(found.verification.notice()))
+    if own is not None:
+        parts += (repr(own),)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -23,8 +23,7 @@ from analysis.audit import (
 )
 from analysis.repeated_sizes import admits
 from analysis.transferred import TransfersSay, what_transfers_say
-from app.questions.prepare import PreparedQuestion
-from app.questions.question import known_errors, notices_of_costs, stages_of_table
+from app.questions.question import PreparedQuestion, known_errors, notices_of_costs, stages_of_table
 from app.questions.source import Stored
 from app.text.transferred import transfers_sentence
 from contract.limits import DEFAULT_AUDIT_LIMIT_S

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from app.questions import source
-from app.questions.question import Source
-from app.questions.source import FitNow, Stored, check_asked_of, field_of
+from app.questions.source import FitNow, Source, Stored, check_asked_of, field_of
 from contract.limits import (
     MAX_MESSAGE_BYTES,
     MAX_SIMULATED,

@@ -17,20 +17,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from analysis.premise import unknown_overlap
 from app.questions.fits import (
+    FitReference,
     FittedTrace,
+    GivenFit,
     check_request,
     fit_measurements,
     loaded_measurements,
     options_named,
     takes_overlap,
 )
-from app.questions.question import (
-    FitReference,
-    GivenFit,
-    Measurement,
-    Source,
-    known_identifier,
-)
+from app.questions.traces import Measurement
 from contract.limits import MIN_TRANSFER_US
 from domain.aggregate import Aggregate
 from domain.errors import (
@@ -49,6 +45,7 @@ from domain.solution import Notice
 from domain.structure import KnownOverlap
 from domain.units import format_bytes
 from domain.verification import Against, Contradiction, said_of
+from models.identifiers import known_identifier
 from models.records import FitRequest
 
 if TYPE_CHECKING:
@@ -60,6 +57,7 @@ if TYPE_CHECKING:
 _CONTRADICTS = 0.25  # by which share bandwidths may be slower than latencies: a note, below it
 _MAX_FILES = 1000  # a question has two, a page of stages one for each of these
 
+Source: TypeAlias = CostModel | ProfileReference | tuple[Measurement, ...] | FitReference | GivenFit
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -296,6 +294,11 @@ def _against(revision: Revision, found: Contradiction | None) -> Against | None:
     if found is None or (kept is not None and kept.has_failed):
         return kept
     return replace(found, transfers=kept)
+
+
+def is_stored(source: object) -> bool:
+    """Return whether a question's source is in the store: a profile or a fit."""
+    return isinstance(source, ProfileReference | FitReference)
 
 
 def field_of(source: Source) -> str:

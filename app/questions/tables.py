@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from analysis.repeated_sizes import admits
 from analysis.table_facts import TableFacts, facts_of
 from analysis.transferred import TransfersSay, what_transfers_say
-from app.questions.question import IDENTIFIER, known_errors, stages_of_table
+from app.questions.question import known_errors, stages_of_table
 from app.questions.source import Stored
 from contract.limits import (
     DEFAULT_TABLE_GAP,
@@ -45,7 +45,7 @@ from domain.uncertain_answer import SettingsInDraws
 from domain.uncertainty import KnownErrors, NamedCut
 from domain.verification import Against, said_of
 from domain.workload import Workload
-from models.identifiers import new_id
+from models.identifiers import IDENTIFIER, new_id
 from models.records import TableRecord, TableSummary
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import asdict, fields, replace
 from itertools import pairwise
 from typing import Any
 
-from app.questions.question import GivenFit
+from app.questions.fits import GivenFit
 from app.schemas.base import dump_json, parse_json
 from app.schemas.fits import aggregate_fit_out, stage_fit_out
 from contract.declare import Input

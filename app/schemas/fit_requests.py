@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from app.questions.question import Measurement
+from app.questions.traces import Measurement
 from contract.fit import FitIn
 from contract.fit_options import (
     COLUMNS_PATTERN,

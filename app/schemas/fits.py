@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.questions.fits import FittedTrace, SavedFit
-from app.questions.question import GivenFit
+from app.questions.fits import FittedTrace, GivenFit, SavedFit
 from app.schemas.base import notices_out, same_named
 from app.schemas.overlap import overlap_out
 from contract.fit import (

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from app.questions.fits import options_named
-from app.questions.question import FitReference, Measurement, Question, Source
+from app.questions.fits import FitReference, options_named
+from app.questions.question import Question
+from app.questions.source import Source
+from app.questions.traces import Measurement
 from app.schemas.base import dump_request
 from app.schemas.fit_documents import alone, given_fit
 from app.schemas.fit_requests import fit_options_of

@@ -4,12 +4,12 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from app.schemas.base import same_named
-from app.text.notices import deciding_sentence
+from app.text.numbers import format_percent
 from app.text.units import format_time, printable
 from contract.constraints import ConstraintsIn, ConstraintsOut
 from contract.pipeline import (
@@ -20,7 +20,6 @@ from contract.pipeline import (
     LineStageOut,
     PipelineIn,
     PipelineOut,
-    RangeIn,
     RangeOut,
     RangesCostIn,
     RangesStageIn,
@@ -121,10 +120,9 @@ def stage_of(
     Raises InvalidStage naming the field at fault inside this one. `called` says in the refusal
     which one it is, where its number does not.
     """
-    parts = [given] if isinstance(given, LineCostIn) else given.ranges
     name = given.name or stage_name(number)
     try:
-        return Stage(name, tuple(map(_fit_range, parts)), getattr(given, "handoff_bytes", None))
+        return Stage(name, _ranges_of(given), getattr(given, "handoff_bytes", None))
     except InvalidStage as refusal:
         raise _at_stage(refusal, called or stage_name(number), field) from None
 
@@ -133,9 +131,12 @@ def _at_stage(refusal: InvalidStage, which: str, field: str) -> InvalidStage:
     return InvalidStage(f"{which}: {refusal.detail}", field=f"{field}.{refusal.field}")
 
 
-def _fit_range(part: LineCostIn | RangeIn | RangeOut) -> FitRange:
-    end = None if isinstance(part, LineCostIn) else part.up_to_bytes
-    return FitRange(part.overhead_us, part.ns_per_byte, end)
+def _ranges_of(costs: LineCostIn | RangesCostIn | StageOut) -> tuple[FitRange, ...]:
+    if isinstance(costs, RangesCostIn | RangesStageOut):
+        return tuple(
+            FitRange(part.overhead_us, part.ns_per_byte, part.up_to_bytes) for part in costs.ranges
+        )
+    return (FitRange(costs.overhead_us, costs.ns_per_byte, None),)
 
 
 def limits_of(given: ConstraintsIn | ConstraintsOut) -> FragmentLimits:
@@ -228,7 +229,7 @@ def constraints_out(limits: FragmentLimits) -> ConstraintsOut:
 
 def stored_stage(stage: StageOut) -> Stage:
     """Return what the domain's stage of a stored one costs. Raises InvalidStage."""
-    return Stage(stage.name, tuple(map(_fit_range, stage.parts)), stage.handoff_bytes)
+    return Stage(stage.name, _ranges_of(stage), stage.handoff_bytes)
 
 
 def stored_stages(sent: PipelineOut) -> Pipeline | Machine:
@@ -291,7 +292,7 @@ def sensitivities_out(found: Sensitivities | None, model: CostModel) -> Sensitiv
         )
         for name, stage in zip(names, found.stages, strict=True)
     )
-    known = found.basis, deciding_sentence(found, names), slope_out(found.message)
+    known = found.basis, _deciding_sentence(found, names), slope_out(found.message)
     if found.words is None or not isinstance(model, Machine):
         return SensitivitiesOut(*known, stages)
     words = found.words
@@ -317,6 +318,19 @@ def _window_sensitivities(
 
 def _places_out(found: PlacesChange | None) -> PlacesChangeOut | None:
     return None if found is None else same_named(PlacesChangeOut, found)
+
+
+def _deciding_sentence(found: Sensitivities, names: Sequence[str]) -> str:
+    """Return which stage's costs matter most, and what 10 % less of them saves.
+
+    A stage decides where that is half of what 10 % less of all stages would save, or more.
+    """
+    if (deciding := found.deciding) is None:
+        return "No stage decides: 10 % less of the costs of any one saves nothing with this cut."
+    how = "decides" if deciding.saved >= deciding.by / 2.0 else "matters most"
+    less, saved = f"{deciding.by * 100:.0f} % less cost", format_percent(deciding.saved)
+    cut = "" if deciding.is_solved else " with this cut"
+    return f"Stage {names[deciding.stage]} {how}: {less} there saves {saved}{cut}."
 
 
 def sensitivity_facts(found: SensitivitiesOut) -> Iterator[tuple[str, str]]:

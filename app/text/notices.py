@@ -17,7 +17,6 @@ from app.text.measured_times import (
 )
 from app.text.numbers import (
     format_gain,
-    format_percent,
     format_probability,
     format_size,
     two_digits,
@@ -33,7 +32,6 @@ from app.text.transferred import sweep_command
 from domain.default_sizes import CURRENT
 from domain.fragment_setting import FragmentSetting
 from domain.machine import Machine
-from domain.sensitivity import Sensitivities
 from domain.solution import Notice
 from domain.uncertain_answer import (
     BY_OVERLAP,
@@ -93,19 +91,6 @@ def _one_stage(found: Uncertainty, question: UncertaintyQuestion) -> Iterator[st
     is_alone = question.overlap.is_bare and len(stages) == 1
     if is_alone and found.decision.advised.is_whole(question.message_bytes):
         yield one_stage_words(stages[0].name)
-
-
-def deciding_sentence(found: Sensitivities, names: Sequence[str]) -> str:
-    """Return which stage's costs matter most, and what 10 % less of them saves.
-
-    A stage decides where that is half of what 10 % less of all stages would save, or more.
-    """
-    if (deciding := found.deciding) is None:
-        return "No stage decides: 10 % less of the costs of any one saves nothing with this cut."
-    how = "decides" if deciding.saved >= deciding.by / 2.0 else "matters most"
-    less, saved = f"{deciding.by * 100:.0f} % less cost", format_percent(deciding.saved)
-    cut = "" if deciding.is_solved else " with this cut"
-    return f"Stage {names[deciding.stage]} {how}: {less} there saves {saved}{cut}."
 
 
 def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mapping[str, str]) -> str:

@@ -22,8 +22,6 @@ from app.errors import retry_after_s
 from app.http.dependencies import own_router
 from app.registry import with_door
 from app.schemas.base import problem_out, read_output
-from app.schemas.queries import MAX_PAGE_SIZE
-from app.schemas.service import limits_out
 from app.text.notices import capitalised, sentence
 from app.text.numbers import format_count, format_figure, format_percent, format_signed_percent
 from app.text.units import format_time
@@ -200,8 +198,7 @@ def page(
 ) -> Response:
     """Show a whole page, for htmx as well: it takes its part out of the page by itself."""
     pages: Pages = request.app.state.pages
-    settings = request.app.state.settings
-    limits = limits_out(settings, max_page_size=MAX_PAGE_SIZE)
+    settings, limits = request.app.state.settings, request.app.state.limits
     root = settings.root_path
     shared = {"status": status, "limits": limits, "root": root, "asks_who": settings.asks_who}
     body = below_root(root, pages.html(template, **shared, **values))

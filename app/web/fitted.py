@@ -9,8 +9,8 @@ from fastapi import Request
 
 from app.http.dependencies import client_of, service_of
 from app.operations.fits import FitTraces
-from app.questions.fits import FittedTrace, keep_fit, keep_given
-from app.questions.question import GivenFit, LoadedTrace
+from app.questions.fits import FittedTrace, GivenFit, keep_fit, keep_given
+from app.questions.traces import LoadedTrace
 from app.schemas.fit_documents import may_be_fit, read_fit
 from models.records import FitRequest
 

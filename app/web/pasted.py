@@ -8,7 +8,7 @@ from fastapi import Request
 
 from app.errors import kind_of
 from app.questions.fits import known_kind, utf8
-from app.questions.question import LoadedTrace
+from app.questions.traces import LoadedTrace
 from app.ui.panel.choices import run_of, said_of
 from app.ui.panel.form import InvalidForm
 from app.ui.panel.request import request_of

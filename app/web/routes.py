@@ -14,6 +14,8 @@ from app.http.dependencies import cookie_rules, is_encrypted, own_router, servic
 from app.questions import keys
 from app.registry import modules
 from app.schemas.base import prepare_output
+from app.schemas.queries import MAX_PAGE_SIZE
+from app.schemas.service import limits_out
 from app.ui import pages
 from app.ui.pages import all_pages, answer_browsers, moved, own_address, page, says_refusals
 from app.web.forms import sent_fields
@@ -35,6 +37,7 @@ _ROUTERS = (
 def attach_pages(app: FastAPI) -> None:
     """Have this application serve the page."""
     app.state.pages = all_pages()
+    app.state.limits = limits_out(app.state.settings, max_page_size=MAX_PAGE_SIZE)
     app.state.has_warned_of_proxy = False
     app.state.page_methods = _methods()
     for router in _ROUTERS:

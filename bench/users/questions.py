@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from analysis.solve import Solved
-from app.questions.prepare import prepare
+from app.questions.question import prepare
 from app.questions.source import Stored
 from app.schemas.base import parse_json
 from app.schemas.source import as_job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, cast
 
@@ -50,7 +50,9 @@ class AnswerRepository:
     Answers never change; what they are called may.
     """
 
-    def __init__(self, connection: Connection, tally: Tally, owner: str = OWNER) -> None:
+    def __init__(
+        self, connection: Connection, tally: Callable[[], Tally], owner: str = OWNER
+    ) -> None:
         self._connection = connection
         self._tally = tally
         self._owner = owner
@@ -65,7 +67,7 @@ class AnswerRepository:
         except IntegrityError as error:
             raise Conflict("there is already an answer", subject=record.id) from error
         self._connection.execute(_ADD_BODY, {"answer_id": record.id, "body": record.body})
-        self._tally.store(self._owner, record.body, record.name, record.note)
+        self._tally().store(self._owner, record.body, record.name, record.note)
 
     def get(self, answer_id: str, *, to_describe: bool = False) -> AnswerRecord:
         """The answer, which another one waits for where it is to be described. Raises NotFound."""
@@ -88,8 +90,8 @@ class AnswerRepository:
         if before is None:
             raise NotFound("there is no stored answer", field="id", subject=answer_id)
         self._connection.execute(update(_ANSWER).where(*mine).values(name=name, note=note))
-        self._tally.change(self._owner, -before)
-        self._tally.store(self._owner, name, note)
+        self._tally().change(self._owner, -before)
+        self._tally().store(self._owner, name, note)
 
     def find(self, question_digest: str) -> AnswerRecord | None:
         """The newest answer to the question with this digest, or None."""

@@ -37,8 +37,7 @@ from app.execution.engine import (
     Stopped,
     Task,
 )
-from app.questions.prepare import prepare
-from app.questions.question import Question
+from app.questions.question import Question, prepare
 from app.questions.source import Stored
 from app.settings import Settings
 from app.ui.parts import Column, Facts, Grid

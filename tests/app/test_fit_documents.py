@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.questions.fits import fit_traces
-from app.questions.question import LoadedTrace
+from app.questions.traces import LoadedTrace
 from app.schemas.base import dump_json
 from app.schemas.fit_documents import MAX_FIT_BYTES, read_fit
 from app.schemas.fits import fit_out, given_fit_out

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from analysis.uncertainty import assess
 from app.questions.fits import fit_measurements, fit_traces, save_fit
 from app.questions.measured_stages import list_measured_stages, measured_stage
-from app.questions.question import Measurement
+from app.questions.traces import Measurement
 from app.text.notices import decision_sentence
 from domain.errors import InconsistentInput, InvalidInput
 from domain.fit import (

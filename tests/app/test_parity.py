@@ -21,7 +21,7 @@ import pytest
 
 from app.cli import main
 from app.questions.fits import fit_traces
-from app.questions.question import LoadedTrace
+from app.questions.traces import LoadedTrace
 from domain.errors import SluiceError
 from domain.fit import FitOptions
 from models.records import FitRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from analysis import compare
+from analysis import solve
 from tests.app.serving import MYRINET
 from tests.solvers.test_effort import FLAT, FLAT_BYTES, FLAT_FRAGMENTS
 
@@ -22,7 +22,7 @@ FLAT_STAGES = [
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """So little time that no solve ends within it, even in C."""
-    monkeypatch.setattr(compare, "QUICK_LIMIT_S", 1e-4)
+    monkeypatch.setattr(solve, "QUICK_LIMIT_S", 1e-4)
 
 
 def answered(client: httpx.Client, origin: str) -> int:

@@ -11,10 +11,9 @@ from app.console.reports import (
 from app.schemas.fits import stage_fit_out
 from app.schemas.stages import stored_pipeline
 from app.ui.fit_parts import fit_table
-from app.ui.gantt import ASCII
-from app.ui.parts import Facts, Grid
+from app.ui.parts import Chart, Facts, Grid
 from app.verbs.compare.show import grid, notes
-from app.verbs.optimize.show import gantt_parts, instead_table
+from app.verbs.optimize.show import gantt_part, instead_table
 from app.verbs.optimize.show import parts as answer_parts
 from app.verbs.profiles import show as profiles
 from contract.compare import CompareRowOut
@@ -49,7 +48,7 @@ def answer(**changes: Any) -> OptimizeOut:
 
 
 def facts_of(shown: OptimizeOut) -> dict[str, str]:
-    parts = answer_parts(shown, width=80, ink=ASCII)
+    parts = answer_parts(shown)
     return dict(next(part for part in parts if isinstance(part, Facts)).pairs)
 
 
@@ -83,15 +82,13 @@ class TestAnswer:
     def test_nested_cuts_are_told_and_drawn(self) -> None:
         nested = answer(levels=((128,), (64, 64)), fragment_bytes=(128,), fragments=1)
         assert "cut differently" in facts_of(nested)["levels"]
-        (chart,) = gantt_parts(nested, width=60, ink=ASCII)
-        assert isinstance(chart, str)
-        assert "-" in chart.splitlines()[1]  # the second stage has a second block
+        chart = gantt_part(nested)
+        assert isinstance(chart, Chart)
+        assert [len(row.blocks) for row in chart.rows] == [1, 2]
 
     def test_more_blocks_than_can_be_drawn(self) -> None:
         many = answer(fragment_bytes=(1,) * 150_000, fragments=150_000)
-        assert list(gantt_parts(many, width=80, ink=ASCII)) == [
-            "(no Gantt: 300000 blocks are more than can be distinguished)"
-        ]
+        assert gantt_part(many) == "(no Gantt: 300000 blocks are more than can be distinguished)"
 
     def test_what_limits_forbid_is_said_to_be_impossible(self) -> None:
         declined = BaselineOut(Strategy.SINGLE, None, None, None, "max_fragment_bytes 64")

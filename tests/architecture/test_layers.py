@@ -55,9 +55,9 @@ PLANTED = """
     app.plots.svg app.questions.tables
     app.execution.worker app.operations.work
     app.execution.child sqlalchemy
-    app.questions.prepare fastapi
-    app.questions.prepare pydantic
-    app.questions.prepare app.ui.terminal
+    app.questions.question fastapi
+    app.questions.question pydantic
+    app.questions.question app.ui.terminal
     app.questions.simulate app.operations.work
     app.schemas.base app.ui.terminal
     app.schemas.jobs app.jobs.runner
@@ -172,7 +172,7 @@ def test_every_package_of_the_product_is_checked(options: dict[str, list[str]]) 
 @pytest.mark.parametrize(
     ("place", "line"),
     [
-        ("app/questions/prepare.py", "from app.api import service"),
+        ("app/questions/question.py", "from app.api import service"),
         ("app/text/units.py", "def late() -> None:\n    import app.main"),
         ("domain/units.py", "if TYPE_CHECKING:\n    import numpy"),
         ("app/loose.py", "import sys"),

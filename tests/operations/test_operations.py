@@ -16,10 +16,10 @@ from app.operations.fits import FitTraces
 from app.operations.operation import Operation, OperationKind
 from app.operations.tasks import prepare_request, result_of, task_of
 from app.questions.profiles import seed_paper_profiles
-from app.questions.question import LoadedTrace
 from app.questions.settings import ExportScope
 from app.questions.source import Stored
 from app.questions.tables import TableScope
+from app.questions.traces import LoadedTrace
 from app.schemas.base import dump_json, parse_json
 from app.settings import Settings
 from app.verbs.audit.operation import operation as audit_operation

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from app.questions.prepare import prepare
-from app.questions.question import Question
+from app.questions.question import Question, prepare
 from app.questions.source import Stored
 from app.verbs.optimize.answer import conclude, optimize_out
 from contract.optimize import OptimizeOut

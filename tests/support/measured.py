@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.fits import fit_measurements
-from app.questions.question import Measurement
+from app.questions.traces import Measurement
 from domain.fit import FitOptions, TraceFit
 from domain.measured_times import MeasuredSize, MeasuredStage, MeasuredTimes
 from domain.measured_times import measured_times as times_of_fit

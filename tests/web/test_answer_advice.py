@@ -15,7 +15,6 @@ from app.schemas.answers import current_of, read_answer
 from app.schemas.stages import stored_model
 from app.text.numbers import format_gap, format_size
 from app.text.units import format_time
-from app.ui.gantt import UNICODE
 from app.verbs.optimize.page.libraries import library_named
 from app.verbs.optimize.page.set_this import set_this_of
 from app.verbs.optimize.page.surroundings import curve_of
@@ -77,7 +76,7 @@ def test_every_door_says_the_same_to_set(
     asked = min(current or 0, message_bytes) == stated.size_bytes
     assert stated.keeps_current is asked is headline.startswith("Keep")
     assert stated.latency_us >= answer.latency_us * (1.0 - 1e-9)
-    first = next(iter(answer_parts(answer, width=80, ink=UNICODE)))
+    first = next(iter(answer_parts(answer)))
     assert first == (answer.uncertainty.sentence if answer.uncertainty else stated.sentence)
 
 

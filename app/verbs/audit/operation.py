@@ -18,10 +18,9 @@ from app.operations.operation import (
     Report,
     digest_of,
 )
-from app.questions.prepare import prepare
-from app.questions.question import Source
+from app.questions.question import prepare
 from app.questions.settings import audit_question
-from app.questions.source import Stored
+from app.questions.source import Source, Stored
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job
 from app.verbs.audit.answer import audited

@@ -16,8 +16,7 @@ from app.text.numbers import (
 )
 from app.text.regrets import REGRET_OF, changes_title, format_advised_regret, format_averages
 from app.text.units import OF_MODEL, PROVEN_BOUND, format_time, printable
-from app.ui.notices import failures, noted, others
-from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.parts import Column, Facts, Grid, Part, failures, noted, others
 from contract.audit import AuditOut, AuditRowOut, PricedOut, SpanOut
 from contract.setting import SettingStepOut
 from domain.units import format_bytes

@@ -11,7 +11,7 @@ from contract.compare import CompareIn
 from contract.declare import words_of
 
 if TYPE_CHECKING:
-    from app.questions.question import Source
+    from app.questions.source import Source
     from app.questions.source import Stored
     from app.ui.terminal import Output
 

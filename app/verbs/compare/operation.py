@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 from analysis.compare import (
     Cells,
     CompareQuestion,
-    SolveQuestion,
     compare,
     compare_quickly,
     solve_cell,
 )
 from analysis.comparison import Cell
+from analysis.solve import SolveQuestion
 from app.execution.engine import Pool
 from app.operations.call import Call
 from app.operations.operation import (
@@ -27,8 +27,7 @@ from app.operations.operation import (
     digest_of,
 )
 from app.operations.solves import GRACE_S, cut_off
-from app.questions.question import Source
-from app.questions.source import FitNow, Stored, check_asked_of, resolve
+from app.questions.source import FitNow, Source, Stored, check_asked_of, resolve
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job, options_of, source_of
 from app.verbs.compare.answer import compared

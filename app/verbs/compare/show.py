@@ -12,8 +12,7 @@ from app.text.numbers import (
     format_gap,
 )
 from app.text.units import format_time, printable
-from app.ui.notices import failures, noted, others
-from app.ui.parts import Column, Grid, Part
+from app.ui.parts import Column, Grid, Part, failures, noted, others
 from contract.compare import CompareOut, CompareRowOut
 from domain.units import format_bytes
 

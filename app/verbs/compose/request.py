@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.questions.question import Measurement
+from app.questions.traces import Measurement
 from app.schemas.base import refused_fields
 from app.schemas.fit_requests import checked_columns, left_out
 from contract.compose import ComposedStageIn, ComposeIn

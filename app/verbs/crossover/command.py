@@ -15,7 +15,7 @@ from domain.errors import InconsistentInput
 
 if TYPE_CHECKING:
     from app.console.files import Source
-    from app.questions.question import Source as CostSource
+    from app.questions.source import Source as CostSource
     from app.settings import Settings
     from app.ui.terminal import Output
 

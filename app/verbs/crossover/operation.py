@@ -10,8 +10,7 @@ from app.execution.engine import Pool
 from app.operations.call import Call
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
-from app.questions.question import Source
-from app.questions.source import Stored
+from app.questions.source import Source, Stored
 from app.schemas.base import dump_json, dump_request
 from app.schemas.source import pinned
 from app.verbs.crossover import answer

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from analysis.crossover import CrossoverQuestion, Path, TimedSize
-from app.questions.question import Source, known_errors
-from app.questions.source import FitNow, Resolved, Stored, of_path, resolve
+from app.questions.question import known_errors
+from app.questions.source import FitNow, Resolved, Source, Stored, of_path, resolve
 from app.schemas.source import options_of, source_of
 from contract.crossover import CrossoverIn
 from contract.source import SourceIn

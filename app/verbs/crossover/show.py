@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from app.text.numbers import format_size
 from app.text.units import format_time
-from app.ui.notices import failures, noted, others
-from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.parts import Column, Facts, Grid, Part, failures, noted, others
 from app.verbs.crossover.answer import (
     between_words,
     headline,

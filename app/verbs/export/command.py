@@ -146,7 +146,7 @@ def _asked_export(
     settings: Settings,
     store: Store | None,
 ) -> ExportQuestion:
-    from app.questions.prepare import prepare
+    from app.questions.question import prepare
     from app.questions.settings import export_question
     from app.questions.source import Stored
 

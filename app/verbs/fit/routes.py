@@ -17,7 +17,7 @@ from app.http.fastpath.responses import IMMUTABLE
 from app.operations.fits import FitTraces
 from app.operations.operation import Outcome
 from app.questions.fits import get_fit, get_trace
-from app.questions.question import LoadedTrace
+from app.questions.traces import LoadedTrace
 from app.schemas.fits import fit_plot_out, stored_fit_out
 from app.schemas.queries import FitQuery, NoQuery
 from contract.fit import FitIn, FitOut, FitPlotOut

@@ -15,9 +15,8 @@ from app.execution.engine import Pool
 from app.operations.call import Call
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
-from app.questions.prepare import PreparedQuestion, prepare
-from app.questions.question import Source, known_identifier
-from app.questions.source import Stored
+from app.questions.question import PreparedQuestion, prepare
+from app.questions.source import Source, Stored
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job
 from app.verbs.hide import answer
@@ -26,7 +25,7 @@ from contract.hide import HideIn, HideOut
 from domain.profile import ProfileRevision
 from domain.solution import Notice, Status
 from domain.verification import said_of
-from models.identifiers import new_id
+from models.identifiers import known_identifier, new_id
 from models.records import HiddenAnswerRecord
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from app.plots.models_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
 from app.text.numbers import format_count, format_figure, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time
-from app.ui.notices import failures, noted, others
-from app.ui.parts import Bars, Column, Facts, Grid, Part
+from app.ui.parts import Bars, Column, Facts, Grid, Part, failures, noted, others
 from contract.hide import HideOut
 from domain.errors import InconsistentInput, InvalidInput
 from domain.hiding import BestProcesses, Overlap, ProcessPoint

@@ -13,11 +13,11 @@ from app.http.bodies import read_json
 from app.http.dependencies import body_rules, own_router, service_of
 from app.http.service import Service
 from app.questions import keys as questions
-from app.questions.question import known_identifier
 from app.schemas.queries import NoQuery
 from app.verbs.keys.answer import key_out, new_key_out
 from contract.keys import KeyIn, KeyOut, KeysOut, NewKeyOut, RotationIn
 from domain.errors import Conflict
+from models.identifiers import known_identifier
 from models.records import KeyScope
 
 # Those that make one take no Idempotency-Key: what was answered under it is stored.

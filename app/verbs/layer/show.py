@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from app.console.reports import stages_table
 from app.text.numbers import format_count, format_instructions, format_percent
 from app.text.units import format_time, printable
-from app.ui.notices import noted
-from app.ui.parts import Column, Grid, Part
+from app.ui.parts import Column, Grid, Part, noted
 from contract.layer_costs import BestCutOut, FeatureSavingOut, LayerCostsOut, MessageCostsOut
 from domain.units import format_bytes
 
@@ -21,7 +20,7 @@ def parts(costs: LayerCostsOut) -> Iterator[Part]:
     for message in costs.messages:
         yield ""
         yield _headline(costs, message)
-        yield _services(message)
+        yield services(message)
         if message.savings:
             yield ""
             yield "What features of a network would save:"
@@ -29,7 +28,7 @@ def parts(costs: LayerCostsOut) -> Iterator[Part]:
             if message.best and message.best.latency_us is not None:
                 yield (
                     f"Latencies are of the best cut, whose largest fragment is "
-                    f"{_largest(message.best)}: {format_time(message.best.latency_us)} without any"
+                    f"{largest(message.best)}: {format_time(message.best.latency_us)} without any"
                 )
         if message.packet_sizes:
             yield ""
@@ -55,14 +54,14 @@ def _headline(costs: LayerCostsOut, message: MessageCostsOut) -> str:
         f"overhead {format_percent(message.overhead_of_instructions)} of them",
     ]
     if message.cycles is not None and message.overhead_of_cycles is not None:
-        share = format_percent(message.overhead_of_cycles)
-        figures.append(f"{_number(message.cycles)} cycles, overhead {share}")
+        overhead = format_percent(message.overhead_of_cycles)
+        figures.append(f"{_number(message.cycles)} cycles, overhead {overhead}")
     if message.us is not None:
         figures.append(format_time(message.us))
     return "; ".join(figures)
 
 
-def _services(message: MessageCostsOut) -> Grid:
+def services(message: MessageCostsOut) -> Grid:
     """Return services in rows; both ends, their sum, its shares."""
     has_cycles = message.cycles is not None
     headings = ["source", "destination", "total", "share", *(["of cycles"] if has_cycles else [])]
@@ -99,16 +98,21 @@ def _saving_row(
         saving.features[0] if len(saving.features) == 1 else "all of them",
         _number(saving.instructions),
         format_percent(saving.share_of_instructions),
-        "–" if saving.share_of_cycles is None else format_percent(saving.share_of_cycles),
+        share(saving.share_of_cycles),
     ]
     if is_tuned:
         whole_us = before.latency_us if before else None
         row += [
             _less(saving.saved_at_old_cut_us, whole_us),
             _less(saving.saved_us, whole_us),
-            _largest(saving.best),
+            largest(saving.best),
         ]
     return tuple(row)
+
+
+def share(of_all: float | None) -> str:
+    """Return a share, a dash where cycles are not known."""
+    return "–" if of_all is None else format_percent(of_all)
 
 
 def _less(saved_us: float | None, whole_us: float | None) -> str:
@@ -118,7 +122,8 @@ def _less(saved_us: float | None, whole_us: float | None) -> str:
     return format_percent(saved_us / whole_us)
 
 
-def _largest(cut: BestCutOut | None) -> str:
+def largest(cut: BestCutOut | None) -> str:
+    """Return the largest fragment of a cut, a dash where none was found."""
     if cut is None or cut.largest_fragment_bytes is None:
         return "–"
     return format_bytes(cut.largest_fragment_bytes)
@@ -131,7 +136,7 @@ def _packet_sizes(message: MessageCostsOut) -> Grid:
             format_count(size.packets),
             _number(size.instructions),
             format_percent(size.overhead_of_instructions),
-            "–" if size.overhead_of_cycles is None else format_percent(size.overhead_of_cycles),
+            share(size.overhead_of_cycles),
         )
         for size in message.packet_sizes
     )

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from app.console.counting import CALLS
 from app.text.numbers import format_instructions
 from app.text.units import printable
-from app.ui.notices import noted
-from app.ui.parts import Column, Grid, Part
+from app.ui.parts import Column, Grid, Part, noted
 from contract.layer import CountedLayerOut
 from domain.messaging_layer import Service
 from domain.units import format_bytes

@@ -66,8 +66,8 @@ def _page_of(store: Store, name: str) -> str:
     from app.questions.answers import get_answer
     from app.questions.fits import get_fit
     from app.questions.profiles import get_profile
-    from app.questions.question import IDENTIFIER
     from domain.profile import ProfileReference
+    from models.identifiers import IDENTIFIER
 
     if IDENTIFIER.fullmatch(name) is None:
         get_profile(store, ProfileReference.parse(name).name)

@@ -12,8 +12,7 @@ from analysis.premise import words_taken_as_known
 from analysis.repeated_sizes import admits
 from analysis.size_curve import SizeChoice, SizePoint
 from analysis.transferred import MeasuredChoice, choice_of
-from app.questions.prepare import PreparedQuestion
-from app.questions.question import notices_of_costs
+from app.questions.question import PreparedQuestion, notices_of_costs
 from app.schemas.base import dump_json, notices_out, revision_out, same_named, timestamp
 from app.schemas.fits import fit_out, given_fit_out
 from app.schemas.in_flight import machine_answer
@@ -60,7 +59,7 @@ from domain.solution import Notice, Solution
 from domain.uncertain_answer import Uncertainty
 from domain.uncertain_fit import measured_whole_us
 from domain.uncertainty import ANSWER
-from domain.verification import Contradiction, said_of
+from domain.verification import Contradiction
 from models.identifiers import new_id
 
 if TYPE_CHECKING:
@@ -304,8 +303,8 @@ def _known(answer: Answer) -> Iterator[Notice]:
     """Yield what transfers said of the profile, before all else, and sizes not measured."""
     solution, fit = answer.solution, answer.prepared.fit
     for against in (answer.contradicts, answer.prepared.verification):
-        if said := said_of(against):
-            yield said
+        if against is not None:
+            yield against.notice()
     cuts = solution.levels or (solution.schedule.fragment_bytes,)
     sizes = {size for cut in cuts for size in cut_sizes(cut)}
     if beyond := beyond_measured(sizes, fit.measured_bytes if fit else None):

@@ -16,7 +16,7 @@ from domain.units import parse_bytes
 
 if TYPE_CHECKING:
     from app.console.files import Source
-    from app.questions.question import Source as CostSource
+    from app.questions.source import Source as CostSource
     from app.settings import Settings
     from app.ui.terminal import Output
     from contract.optimize import OptimizeOut
@@ -76,9 +76,10 @@ def add_arguments(command: Command) -> None:
 
 def run(arguments: Arguments, output: Output) -> int:
     """Solve one question, print its answer, and return the exit code."""
-    from app.console.commands import is_stored, opened_store
+    from app.console.commands import opened_store
     from app.console.files import check_timeline_file, costs_of, read_sources
     from app.errors import INTERRUPTED
+    from app.questions.source import is_stored
     from app.schemas.answers import read_answer
     from app.schemas.source import source_of
     from app.settings import Settings
@@ -193,15 +194,13 @@ def _show_answer(
     from app.ui.fit_parts import fit_summary_parts
     from app.verbs.optimize.show import count_parts, parts
 
-    screen, timeline = output.out, arguments.timeline
+    timeline = arguments.timeline
     if not output.wants_json:
         if answer.fit:
-            output.parts([*fit_summary_parts(answer.fit, width=screen.width), ""])
+            output.parts([*fit_summary_parts(answer.fit, width=output.out.width), ""])
         output.parts(
             parts(
                 answer,
-                width=screen.width,
-                ink=screen.ink,
                 with_sensitivities=arguments.sensitivities,
                 by_count=tuple(count_parts(answer, fragment_cap=fragment_cap)),
             )

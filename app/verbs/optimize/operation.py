@@ -21,9 +21,8 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, cut_off
 from app.questions.fits import keep_given, name_fit, save_fit
-from app.questions.prepare import PreparedQuestion, prepare
-from app.questions.question import Question, Source
-from app.questions.source import Stored
+from app.questions.question import PreparedQuestion, Question, prepare
+from app.questions.source import Source, Stored
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job
 from app.verbs.optimize.answer import (

@@ -27,9 +27,8 @@ from app.text.units import (
     format_time,
     printable,
 )
-from app.ui.gantt import MAX_BLOCKS, Ink, chart_of, draw, machine_chart_of
-from app.ui.notices import failures, noted, others
-from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.gantt import MAX_BLOCKS, chart_of, machine_chart_of
+from app.ui.parts import Chart, Column, Facts, Grid, Part, failures, noted, others
 from contract.optimize import (
     BaselineOut,
     DeliveredOptimizeOut,
@@ -81,12 +80,7 @@ _LIMITS = {
 
 
 def parts(
-    answer: OptimizeOut,
-    *,
-    width: int,
-    ink: Ink,
-    with_sensitivities: bool = False,
-    by_count: Sequence[Part] = (),
+    answer: OptimizeOut, *, with_sensitivities: bool = False, by_count: Sequence[Part] = ()
 ) -> Iterator[Part]:
     """Yield an answer: what to send, how good it is, the Gantt, and the cost of simpler cuts.
 
@@ -101,7 +95,7 @@ def parts(
         yield from (answer.set_this.sentence, "")
     if answer.set_this and answer.set_this.over:
         yield from (answer.set_this.over.sentence, "")
-    yield from schedule_parts(answer, width=width, ink=ink)
+    yield from schedule_parts(answer)
     yield ""
     if with_sensitivities and answer.sensitivities:
         yield Facts(tuple(sensitivity_facts(answer.sensitivities)))
@@ -129,7 +123,7 @@ def uncertainty_parts(known: UncertaintyOut) -> Iterator[Part]:
     yield Facts(tuple(uncertainty_facts(known)))
 
 
-def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Iterator[Part]:
+def schedule_parts(answer: OptimizeOut) -> Iterator[Part]:
     """Yield what to send, how good it is, and the Gantt."""
     of_profile = f", profile {answer.profile.reference}" if answer.profile else ""
     yield format_path(answer) + of_profile
@@ -139,7 +133,7 @@ def schedule_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Iterator[Par
     if of_machine := tuple(in_flight_facts(answer)):
         yield Facts(of_machine)
         yield ""
-    yield from gantt_parts(answer, width=width, ink=ink)
+    yield gantt_part(answer)
 
 
 def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
@@ -163,29 +157,23 @@ def _answer_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
         yield "limited by", answer.limited_by
 
 
-def gantt_parts(answer: OptimizeOut, *, width: int, ink: Ink) -> Iterator[Part]:
-    """Yield the Gantt of an answer; a sentence instead where it cannot be drawn."""
+def gantt_part(answer: OptimizeOut) -> Chart | str:
+    """Return the Gantt of an answer; a sentence instead where it cannot be drawn."""
     if answer.pipeline is None:
-        yield "(no Gantt: outside measurements do not tell when a fragment is in which stage)"
-        return
+        return "(no Gantt: outside measurements do not tell when a fragment is in which stage)"
     if answer.cells > MAX_BLOCKS:
-        yield f"(no Gantt: {answer.cells} blocks are more than can be distinguished)"
-        return
+        return f"(no Gantt: {answer.cells} blocks are more than can be distinguished)"
     model = stored_stages(answer.pipeline)
     if isinstance(model, Machine):
         if work_of(model, answer.fragments) > MAX_BLOCKS:
-            yield "(no Gantt: too many orders of the processors' fragments would be looked at)"
-            return
-        timeline = machine_timeline_of(model, answer.fragment_bytes)
-        yield "\n".join(draw(machine_chart_of(timeline), width=width, ink=ink))
-        return
-    chart = chart_of(
+            return "(no Gantt: too many orders of the processors' fragments would be looked at)"
+        return machine_chart_of(machine_timeline_of(model, answer.fragment_bytes))
+    return chart_of(
         model,
         answer.fragment_bytes,
         bottleneck=answer.bottleneck_stage or 0,
         levels=answer.levels,
     )
-    yield "\n".join(draw(chart, width=width, ink=ink))
 
 
 def instead_table(answer: OptimizeOut) -> Grid:

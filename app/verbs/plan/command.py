@@ -31,7 +31,7 @@ def run(arguments: Arguments, output: Output) -> int:
     from app.console.files import STANDARD_INPUT, read_trace
     from app.console.fit import files_of
     from app.questions.plans import plan
-    from app.questions.question import Measurement
+    from app.questions.traces import Measurement
     from app.schemas.base import dump_json
     from app.settings import Settings
     from app.verbs.plan.answer import planned

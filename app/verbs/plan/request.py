@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.questions.question import Measurement
+from app.questions.traces import Measurement
 from contract.measurements import listed
 from contract.plan import MeasurementPlanIn
 from domain.errors import InconsistentInput, InvalidInput

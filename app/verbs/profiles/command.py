@@ -155,7 +155,7 @@ def _activate(store: Store, arguments: Arguments, output: Output) -> None:
     from app.questions.tables import activate_table
     from app.schemas.base import notices_out
     from app.schemas.table import activated
-    from app.ui.notices import failures
+    from app.ui.parts import failures
 
     reference = ProfileReference.parse(arguments.profile)
     digest = _whole_digest(store, reference, arguments.digest)
@@ -233,9 +233,8 @@ def _save(
 ) -> HardwareProfile:
     from app.console.commands import fit_source
     from app.console.files import ProfileSource, TraceSource
-    from app.questions.fits import save_fit
+    from app.questions.fits import FitReference, save_fit
     from app.questions.profiles import create_profile, get_revision, revise_profile
-    from app.questions.question import FitReference
     from app.schemas.base import dump_json, parse_json
     from app.verbs.profiles.request import revision_costs
     from contract.profiles import SOURCES_OF_REVISION, RevisionIn

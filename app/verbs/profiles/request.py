@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.questions.question import FitReference, GivenFit
+from app.questions.fits import FitReference, GivenFit
 from app.schemas.fit_documents import given_fit
 from app.schemas.source import check_exactly_one
 from app.schemas.stages import asked_aggregate, asked_pipeline

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from app.console.reports import aggregate_table, stages_table
 from app.text.numbers import format_cost, format_count, format_gap, format_size_span
 from app.text.units import format_given_time, printable
-from app.ui.notices import failures
-from app.ui.parts import Column, Grid, Part
+from app.ui.parts import Column, Grid, Part, failures
 from app.ui.verification import verification_parts
 from contract.pipeline import AggregateOut, PipelineOut, WindowOut
 from contract.profiles import (

@@ -9,8 +9,7 @@ from app.schemas.stages import stored_stages
 from app.text.numbers import format_count, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
 from app.ui.gantt import chart_of, machine_chart_of
-from app.ui.notices import failures, noted, others
-from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.parts import Column, Facts, Grid, Part, failures, noted, others
 from contract.simulate import DeliveredOut, MachineRunOut, PricedCutOut, SimulateOut
 from domain.machine import Machine
 from domain.machine_timeline import machine_timeline_of

@@ -121,7 +121,7 @@ def _question_of(
     store: Store | None,
 ) -> TableQuestion:
     """Return what to compile."""
-    from app.questions.prepare import prepare
+    from app.questions.question import prepare
     from app.questions.source import Stored
     from app.questions.tables import table_question
 

@@ -11,8 +11,7 @@ from app.text.numbers import (
     format_size_span,
 )
 from app.text.units import OF_MODEL, format_time, printable
-from app.ui.notices import failures, noted, others
-from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.parts import Column, Facts, Grid, Part, failures, noted, others
 from contract.table import GapRangeOut, TableOut
 from domain.units import format_byte_range, format_bytes
 

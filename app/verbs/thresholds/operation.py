@@ -12,9 +12,8 @@ from app.execution.engine import Pool
 from app.operations.call import Call
 from app.operations.operation import OperationDefaults, OperationKind, Outcome, Report, digest_of
 from app.operations.solves import GRACE_S
-from app.questions.question import Source
 from app.questions.simulate import pipeline_of
-from app.questions.source import Stored
+from app.questions.source import Source, Stored
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job, options_of, source_of
 from app.verbs.thresholds import answer

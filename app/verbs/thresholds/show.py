@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from app.plots.models_svg import SizeCurve, thresholds_svg
 from app.text.numbers import format_percent
 from app.text.units import format_proven, format_time
-from app.ui.notices import failures, noted, others
-from app.ui.parts import Column, Facts, Grid, Part
+from app.ui.parts import Column, Facts, Grid, Part, failures, noted, others
 from app.verbs.thresholds.answer import choice, noun
 from contract.thresholds import MessageThresholdsOut, ThresholdsOut
 from domain.delivery import DeliveryRule

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.uncertainty import assess
 from app.questions.fits import fit_measurements
-from app.questions.question import Measurement
+from app.questions.traces import Measurement
 from app.text.notices import decision_sentence
 from app.text.overlap import sweep_command
 from domain.fit import FitOptions, TraceFit

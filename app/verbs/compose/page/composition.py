@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from app.errors import kind_of
 from app.questions.fits import utf8
 from app.questions.measured_stages import MeasuredStage, ReadableWork, measured_stage
-from app.questions.question import LoadedTrace
 from app.questions.source import ReadFiles, Stored
+from app.questions.traces import LoadedTrace
 from app.text.choices import expected_one_of
 from app.verbs.compose.page.form import CHOICES, ComposeForm, MeasuredRow, Unread
 from contract.limits import MAX_NAME_LENGTH

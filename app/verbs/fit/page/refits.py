@@ -9,7 +9,7 @@ from fastapi import Request
 
 from app.http.dependencies import service_of
 from app.questions.fits import get_trace
-from app.questions.question import LoadedTrace
+from app.questions.traces import LoadedTrace
 from app.web.fitted import fit_and_store, fitted_now
 from domain.fit import FitOptions
 from domain.measurement import TraceKind

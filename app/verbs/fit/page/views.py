@@ -18,7 +18,7 @@ from app.questions.fits import (
     name_fit,
     utf8,
 )
-from app.questions.question import LoadedTrace
+from app.questions.traces import LoadedTrace
 from app.schemas.queries import FitQuery, Typed
 from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.ui.panel.asking import answer_address

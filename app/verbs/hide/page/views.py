@@ -13,8 +13,8 @@ from app.text.numbers import format_figure
 from app.ui.form_page import asked_page, embedded
 from app.ui.forms import RequestForm
 from app.ui.html import as_html
-from app.ui.notices import noted
 from app.ui.pages import says_refusals
+from app.ui.parts import noted
 from app.verbs.hide import show
 from app.verbs.hide.operation import operation
 from contract.hide import HideIn, StoredHideOut

@@ -21,9 +21,11 @@ from app.text.units import format_time
 from app.ui.addresses import MAX_ADDRESS
 from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.ui.panel.state import InputState
+from app.ui.parts import Grid
 from app.verbs.layer.answer import sent
 from app.verbs.layer.operation import CostLayer, operation
 from app.verbs.layer.page.form import WORDS, LayerForm
+from app.verbs.layer.show import largest, services, share
 from app.web.forms import read_form
 from contract.layer_costs import BestCutOut, FeatureSavingOut, MessageCostsOut
 from domain.errors import Overloaded, SluiceError
@@ -36,18 +38,6 @@ RESULT = f"{PLACE}/result"
 
 
 # --- the result -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceRow:
-    """What one service executes: at the source, at the destination, together; shares of all."""
-
-    service: str
-    source: str
-    destination: str
-    total: str
-    share: str
-    of_cycles: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +59,7 @@ class MessageView:
 
     size: str
     figures: tuple[tuple[str, str], ...]
-    services: tuple[ServiceRow, ...]
+    services: Grid
     savings: tuple[SavingRow, ...]
     best: str
 
@@ -79,7 +69,7 @@ class MessageView:
         return cls(
             size=format_bytes(message.message_bytes),
             figures=tuple(_figures(message, words_a_packet)),
-            services=tuple(_services(message)),
+            services=services(message),
             savings=tuple(_saving(one, message.best) for one in message.savings),
             best=_best(message.best),
         )
@@ -130,30 +120,16 @@ def _figures(message: MessageCostsOut, words_a_packet: int) -> Iterator[tuple[st
         yield "Packets", f"{format_count(message.packets)} of {words_a_packet} words"
 
 
-def _services(message: MessageCostsOut) -> Iterator[ServiceRow]:
-    for place in range(0, len(message.services), 2):
-        source, destination = message.services[place : place + 2]
-        cycles = [one.share_of_cycles for one in (source, destination)]
-        yield ServiceRow(
-            service=source.service,
-            source=format_instructions(source.instructions),
-            destination=format_instructions(destination.instructions),
-            total=format_instructions(source.instructions + destination.instructions),
-            share=format_percent(source.share_of_instructions + destination.share_of_instructions),
-            of_cycles=_share(None if None in cycles else sum(one or 0.0 for one in cycles)),
-        )
-
-
 def _saving(saving: FeatureSavingOut, before: BestCutOut | None) -> SavingRow:
     names = [feature.replace("_", " ") for feature in saving.features]
     return SavingRow(
         features=names[0] if len(names) == 1 else "all of them",
         instructions=format_instructions(saving.instructions),
         of_instructions=format_percent(saving.share_of_instructions),
-        of_cycles=_share(saving.share_of_cycles),
+        of_cycles=share(saving.share_of_cycles),
         at_old_cut=_less(saving.saved_at_old_cut_us, before),
         tuned=_less(saving.saved_us, before),
-        largest=_largest(saving.best),
+        largest=largest(saving.best),
     )
 
 
@@ -173,18 +149,8 @@ def _best(best: BestCutOut | None) -> str:
     return (
         f"With the layer as it is, the best fragmentation found takes "
         f"{format_time(best.latency_us)}, at least {format_time(best.lower_bound_us)} is proven "
-        f"for this model; its largest fragment has {_largest(best)}."
+        f"for this model; its largest fragment has {largest(best)}."
     )
-
-
-def _largest(best: BestCutOut | None) -> str:
-    if best is None or best.largest_fragment_bytes is None:
-        return "–"
-    return format_bytes(best.largest_fragment_bytes)
-
-
-def _share(share: float | None) -> str:
-    return "–" if share is None else format_percent(share)
 
 
 def _panel_fields(answer: LayerAnswer) -> Iterator[tuple[str, str]]:

@@ -428,8 +428,9 @@ def _current_bytes(answer: OptimizeOut, given: str) -> int | None:
     """Return the size that is repeated today, of the address or else of the answer's question."""
     if given == "whole":
         return answer.message_bytes
-    with suppress(SluiceError):
-        return size_in(given)
+    if given:
+        with suppress(SluiceError):
+            return size_in(given)
     return current_of(answer)
 
 

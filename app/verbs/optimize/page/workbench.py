@@ -11,7 +11,6 @@ from fastapi import Request, Response
 from app.errors import kind_of
 from app.http.dependencies import client_of, own_router, service_of
 from app.questions.profiles import get_revision, list_profiles
-from app.questions.question import IDENTIFIER
 from app.questions.transfers import TransfersQuestion, TransfersWork
 from app.schemas.transfers import transfer_facts, transfers_out
 from app.ui.html import as_html
@@ -33,6 +32,7 @@ from domain.pipeline import Pipeline
 from domain.profile import ProfileReference
 from domain.units import parse_bytes
 from fitting.own_transfers import is_own_transfers
+from models.identifiers import IDENTIFIER
 
 router = own_router(include_in_schema=False)
 

@@ -18,9 +18,8 @@ from app.ui.addresses import address
 from app.ui.form_page import asked_page, embedded
 from app.ui.forms import RequestForm
 from app.ui.html import as_html
-from app.ui.notices import noted
 from app.ui.pages import says_refusals
-from app.ui.parts import Column, Facts, Grid, Link, Part
+from app.ui.parts import Column, Facts, Grid, Link, Part, noted
 from app.verbs.thresholds import show
 from app.verbs.thresholds.answer import choice, noun
 from app.verbs.thresholds.operation import operation

@@ -208,7 +208,8 @@ def _repeated_us(machine: Machine, q: Ints, s: Ints, r: Ints) -> Floats:
 
 
 def _costs(machine: Machine) -> int:
-    return _ROWS * len(machine.network) * (MAX_LAG + 1) ** len(machine.network.processors)
+    lags: int = (MAX_LAG + 1) ** len(machine.network.processors)
+    return _ROWS * len(machine.network) * lags
 
 
 BACKEND = Backend(

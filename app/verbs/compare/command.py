@@ -11,8 +11,7 @@ from contract.compare import CompareIn
 from contract.declare import words_of
 
 if TYPE_CHECKING:
-    from app.questions.source import Source
-    from app.questions.source import Stored
+    from app.questions.source import Source, Stored
     from app.ui.terminal import Output
 
 DEFAULT_STATIC_BYTES = 4096  # what GAM repeats

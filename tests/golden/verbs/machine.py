@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.golden.asked import Command, Form, Http, command, page, post
 from tests.golden.stand_ins import PATIENT
-from tests.support.machines import lanes, staging
+from tests.support.machine_bodies import lanes, staging
 
 _LANES, _STAGING = lanes(), staging()
 _MISTAKES: dict[str, dict[str, Any]] = {

@@ -62,7 +62,7 @@ typedef struct {
     const sluice_machine *m;
     const sluice_draws *costs;
     double shared[NODES * LANES]; /* of a block of draws: ns a byte */
-    double back[WINDOWS * LANES]; /* when a place comes back, us */
+    double back[WINDOWS * LANES]; /* when a place comes back, us; before all for no window */
     double t[NODES * LANES];      /* of the size at hand of each node */
     double size[NODES];
     double *ends, *before; /* now, and a round ago */
@@ -829,7 +829,7 @@ static moment start_of(const evaluation *e, const moment *ends, const fragments 
         if (i < one->behind)
             continue;
         moment back = END(one->from, i - one->behind);
-        back.us += m->return_us[one->window];
+        back.us += e->back[one->window];
         window = back.us > window.us ? back : window;
     }
 #undef END
@@ -862,7 +862,7 @@ static moment follow(evaluation *e, const fragments *x)
             if (v == nodes - 1 && end.us > latest.us)
                 latest = end;
         }
-    latest.us += e->m->delay_us[nodes - 1] + e->costs->delay_us;
+    latest.us = latest.us + e->m->delay_us[nodes - 1] + e->costs->delay_us;
     return latest;
 }
 
@@ -952,8 +952,8 @@ static void open_paths(paths *p, evaluation *e, const fragments *x)
     for (int64_t v = m->nodes - 1; v >= 0; v--)
         p->behind[v] = sum(sum(p->behind[v + 1], p->rest[v]), (moment){m->delay_us[v], 0.0});
     for (int64_t w = 0; w < m->windows; w++)
-        if (e->p.places[w] <= p->q)
-            add_turn(p, m->bounds[4 * w], m->bounds[4 * w + 1], e->p.places[w], m->return_us[w]);
+        if (e->p.places[w] <= p->q && e->back[w] >= 0.0)
+            add_turn(p, m->bounds[4 * w], m->bounds[4 * w + 1], e->p.places[w], e->back[w]);
     for (int64_t c = 0; c < m->processors; c++)
         if (e->p.lags[c] < p->q)
             add_turn(p, m->pairs[2 * c], m->pairs[2 * c + 1], e->p.lags[c] + 1, 0.0);

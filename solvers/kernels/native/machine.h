@@ -19,7 +19,7 @@ typedef struct {
                                          last two 0 where there is no such limit, not both */
     const double *return_us;          /* (windows) */
     int64_t processors;               /* 0 .. SLUICE_MACHINE_MAX_PROCESSORS */
-    const int64_t *pairs;             /* (processors, 2) nodes, the earlier one first */
+    const int64_t *pairs;             /* (processors, 2) nodes of one lane, the earlier one first */
     int64_t max_lag;                  /* lags 0 .. max_lag are tried, 0 never deadlocks */
 } sluice_machine;
 

@@ -535,17 +535,18 @@ typedef struct {
 /* Nodes of each stage, their windows first, then any others. */
 static void some_nodes(machine_parts *of)
 {
-    int64_t most = 2 * of->stages, others = between(0, 4), w = 0;
+    int64_t most = 2 * of->stages, others = between(0, 4), w = 0, takes_turns = bits() % 2;
     of->stage_of = must((size_t)most, sizeof(int64_t));
     of->is_shared = must((size_t)most, sizeof(int64_t));
     of->bounds = must((size_t)(4 * (2 * most + others)), sizeof(int64_t));
     of->delay = doubles(most), of->shared = doubles(most), of->back = doubles(2 * most + others);
     of->nodes = 0;
     for (int64_t j = 0; j < of->stages; j++) {
-        int64_t parts = between(1, 2), lanes = between(1, 5), first = of->nodes;
+        int64_t parts = between(1, 2), lanes = takes_turns ? 1 : between(1, 5), first = of->nodes;
+        double shared = parts == 2 ? wide(1e-4, 1e2) + 1e-4 : 0.0;
         for (int64_t part = 0; part < parts; part++, of->nodes++) {
             of->stage_of[of->nodes] = j, of->is_shared[of->nodes] = part;
-            of->shared[of->nodes] = parts == 2 ? wide(1e-4, 1e2) : 0.0;
+            of->shared[of->nodes] = shared;
             of->delay[of->nodes] = part == parts - 1 ? wide(1e-2, 1e3) : 0.0;
             int64_t own[4] = {of->nodes, of->nodes, part ? 1 : lanes, 0};
             memcpy(of->bounds + 4 * w++, own, sizeof own);
@@ -555,13 +556,14 @@ static void some_nodes(machine_parts *of)
     }
     for (; others > 0; others--, w++) {
         int64_t a = between(0, of->nodes - 1), kind = between(0, 2);
+        a -= of->is_shared[a]; /* a stage's first node */
         int64_t one[4] = {a, between(a, of->nodes - 1), kind != 1 ? between(1, 9) : 0,
                           kind != 0 ? between(1, 1 << 12) : 0};
         memcpy(of->bounds + 4 * w, one, sizeof one);
         of->back[w] = wide(1e-2, 1e3);
     }
     of->windows = w, of->processors = 0;
-    if (of->nodes > 1 && bits() % 2) {
+    if (of->nodes > 1 && takes_turns) {
         of->processors = 1, of->pairs[0] = between(0, of->nodes - 2);
         of->pairs[1] = between(of->pairs[0] + 1, of->nodes - 1);
     }

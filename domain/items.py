@@ -1,6 +1,6 @@
 """Messages that may be cut only between items: tensors, layers, files.
 
-Source    docs/theory.md, "Items". Items have a fixed order, a size each, and perhaps a time at which
+Source    docs/theory.md, "Items". Items have a fixed order and a size each, perhaps a time at which
           they are ready and a time of their own in some stage. A fragment is a run of whole items:
           it enters the first stage when all of them are ready.
 Notation  a cut is the number of items up to the end of each fragment, ascending; the last end is
@@ -548,7 +548,7 @@ def _times(field: str, column: Sequence[float], count: int) -> tuple[float, ...]
 def _check_names(names: Sequence[str], count: int) -> None:
     _check_length("names", names, count)
     item = _first(
-        not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME_LENGTH for name in names
+        not 1 <= len(name) <= MAX_NAME_LENGTH for name in names
     )
     if item is not None:
         raise InvalidInput(

@@ -547,9 +547,7 @@ def _times(field: str, column: Sequence[float], count: int) -> tuple[float, ...]
 
 def _check_names(names: Sequence[str], count: int) -> None:
     _check_length("names", names, count)
-    item = _first(
-        not 1 <= len(name) <= MAX_NAME_LENGTH for name in names
-    )
+    item = _first(not 1 <= len(name) <= MAX_NAME_LENGTH for name in names)
     if item is not None:
         raise InvalidInput(
             f"expected a name of 1 to {MAX_NAME_LENGTH} characters", field=f"names.{item}"

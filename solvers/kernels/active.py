@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from solvers.kernels.native import Choice, asked, load_library
 from solvers.kernels.native_dual import NativeDual, NativeSearches
+from solvers.kernels.native_items import NativeItems
 from solvers.kernels.native_recurrence import NativeRecurrence
 from solvers.kernels.native_whole import NativeWhole
 
@@ -24,6 +25,7 @@ class NativeKernels:
     dual: NativeDual
     whole: NativeWhole
     searches: NativeSearches
+    items: NativeItems
 
 
 def load_kernels(choice: Choice) -> NativeKernels | None:
@@ -40,6 +42,7 @@ def load_kernels(choice: Choice) -> NativeKernels | None:
         NativeDual(found),
         NativeWhole(found),
         NativeSearches(found),
+        NativeItems(found),
     )
 
 

@@ -22,7 +22,7 @@ struct sluice_item_labels {
     sluice_label_problem problem;
     list_of *at;         /* (m+1) */
     int64_t *live;       /* (m+1) items whose labels are still extended, ascending */
-    int64_t live_count, next, work;
+    int64_t items, live_count, next, work;
     double best, dropped; /* the best latency, and the least bound of what was dropped */
     int64_t best_from, best_parent;
 };
@@ -98,6 +98,7 @@ sluice_item_labels *sluice_item_labels_new(const sluice_label_problem *problem)
     if (!labels)
         return NULL;
     labels->problem = *problem;
+    labels->items = problem->of->items;
     labels->at = calloc(room, sizeof *labels->at);
     labels->live = calloc(room, sizeof *labels->live);
     if (!labels->at || !labels->live || list_grow(labels->at, problem->of->stages)) {
@@ -174,8 +175,10 @@ static int extend(sluice_item_labels *labels, int64_t i, int64_t j)
         int64_t count = at->count[l] + 1;
         if (at->bound[l] >= target)
             continue;
-        if (problem->is_counted && count + (j < m) > of->max_fragments)
+        if (problem->is_counted && count + (j < m) > of->max_fragments) {
+            is_live |= count <= of->max_fragments; /* it may still be extended to the end */
             continue;
+        }
         int is_short = 1;
         for (int64_t s = 0; s < n; s++) {
             ready = F[s] = (ready > before[s] ? ready : before[s]) + time[s];
@@ -267,7 +270,7 @@ void sluice_item_labels_free(sluice_item_labels *labels)
     if (!labels)
         return;
     if (labels->at)
-        for (int64_t j = 0; j <= labels->problem.of->items; j++)
+        for (int64_t j = 0; j <= labels->items; j++) /* the problem may be gone */
             list_free(labels->at + j);
     free(labels->at), free(labels->live);
     free(labels);

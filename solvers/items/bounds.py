@@ -92,9 +92,10 @@ class _Following:
     def _own(self, place: int) -> Floats:
         """(m+1,) what the first items take by themselves in this stage, without its own cost."""
         arrays, stage = self._arrays, self._stages[place]
-        if not stage.is_line:
-            return arrays.spent_us[place]
-        return arrays.spent_us[place] - stage.ranges[0].ns_per_byte * arrays.ends_bytes / 1000.0
+        own: Floats = arrays.spent_us[place]
+        if stage.is_line:
+            own = own - stage.ranges[0].ns_per_byte * arrays.ends_bytes / 1000.0
+        return own
 
     def _work_us(self, place: int) -> Floats:
         """(m+1,) what one stage spends on the items that are left."""

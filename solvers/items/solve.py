@@ -5,7 +5,7 @@ Notation  m items, n stages.
 Cost      one stage O(m); several some tenths of a second for 1,000 items, by widths that grow while
           the work of the last one leaves room.
 Exact     one stage of one line; two of them without ready times; else where no label was dropped.
-Traps     latencies of kernels are without the pipeline's delay; what is shown the evaluator computed.
+Traps     latencies of kernels are without the pipeline's delay; the evaluator's are shown.
 """
 
 from __future__ import annotations
@@ -86,7 +86,6 @@ def _narrow(problem: ItemProblem, contest: _Contest, deadline: Deadline) -> None
         if width == _BEAM and not contest.is_proven:
             by_bytes = any_byte_bound_us(problem, deadline.share(_BYTES_SHARE))
             contest.prove(by_bytes + problem.pipeline.delay_us)
-            bounds = label_bounds(problem, contest.known_us)
         work = found.work
 
 

@@ -74,7 +74,9 @@ def some_problem(
     has_costs: bool = True,
 ) -> ItemProblem:
     """Items and stages on comparable scales; None: by lot."""
-    sizes = [random.choice((random.randint(1, 10), random.randint(1, 100), 50)) for _ in range(items)]
+    sizes = [
+        random.choice((random.randint(1, 10), random.randint(1, 100), 50)) for _ in range(items)
+    ]
     mean = sum(sizes) / items
     columns, found = {}, []
     for place in range(stages):
@@ -180,7 +182,9 @@ def shaped_problem(random: Random, items: int, stages: int, shape: str) -> ItemP
     if shape == "equal":
         sizes = [100] * items
     elif shape == "layers":
-        layer = [random.randint(1, 2) for _ in range(2)] + [random.randint(20, 60) for _ in range(7)]
+        layer = [random.randint(1, 2) for _ in range(2)] + [
+            random.randint(20, 60) for _ in range(7)
+        ]
         sizes = (layer * (items // len(layer) + 1))[:items]
     else:
         sizes = [1 + int(10.0 ** random.uniform(0, 3)) for _ in range(items)]

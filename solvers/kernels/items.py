@@ -248,15 +248,13 @@ def filled(arrays: ItemArrays, walk: CapWalk, cap_bytes: int) -> Ends:
 def next_cap(arrays: ItemArrays, walk: CapWalk, ends: Ends) -> int:
     """Return the least greater cap that gives another layout, 0 without one."""
     caps, sizes = list[int](), arrays.ends_bytes
-    for place, (first, last) in enumerate(pairwise((0, *ends))):
+    for place, (first, last) in enumerate(pairwise((0, *ends[:-1]))):  # the last one stays
         if place == 0 and walk.first_bytes:
             continue
-        size = int(sizes[last] - sizes[first])
         if walk.is_before:
-            if last < arrays.items:
-                caps.append(int(sizes[last + 1] - sizes[first]))
-        elif size >= walk.next_cap:
-            caps.append(size + 1)
+            caps.append(int(sizes[last + 1] - sizes[first]))
+        else:
+            caps.append(int(sizes[last] - sizes[first]) + 1)
     return min(caps, default=0)
 
 

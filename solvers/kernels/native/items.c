@@ -242,13 +242,10 @@ static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t coun
                     const int64_t *ends, int64_t is_admitted)
 {
     int64_t cap = walk->next_cap, next = 0;
-    for (int64_t q = walk->first_bytes > 0 ? 1 : 0; q < count; q++) {
-        int64_t first = q ? ends[q - 1] : 0, size = of->bytes[ends[q]] - of->bytes[first], at = 0;
-        if (walk->is_before)
-            at = ends[q] < of->items ? of->bytes[ends[q] + 1] - of->bytes[first] : 0;
-        else if (size >= cap)
-            at = size + 1;
-        if (at && (!next || at < next))
+    for (int64_t q = walk->first_bytes > 0 ? 1 : 0; q < count - 1; q++) { /* the last stays */
+        int64_t first = of->bytes[q ? ends[q - 1] : 0];
+        int64_t at = walk->is_before ? of->bytes[ends[q] + 1] - first : of->bytes[ends[q]] - first + 1;
+        if (!next || at < next)
             next = at;
     }
     walk->layouts++;

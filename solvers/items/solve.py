@@ -43,10 +43,10 @@ def solve_items(problem: ItemProblem, options: SolveOptions = _DEFAULT) -> ItemS
     contest = _Contest(problem, options)
     deadline = Deadline.after(options.time_limit_s)
     if is_one_wire(problem):
-        contest.prove(problem.latency_us(unlimited_cut(problem)))
         cut = one_wire_cut(problem)
         if cut is not None:
             return contest.exact(cut)
+        contest.prove(problem.latency_us(unlimited_cut(problem)))
     contest.offer(_longest_fragments(problem))
     for rule in Fill:
         choice = best_cap(problem, FillRule(rule), deadline.share(_CAPS_SHARE))

@@ -16,6 +16,7 @@ MAX_NAME_LENGTH = 100
 MAX_OVERHEAD_US = 1e12
 MAX_NS_PER_BYTE = 1e9
 MAX_TIME_US = MAX_OVERHEAD_US  # of a measurement
+MAX_ITEMS = 10**6  # of a sequence
 
 # --- machines: lanes, windows, processors ---------------------------------------------------------
 

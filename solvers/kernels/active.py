@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from solvers.kernels.native import Choice, asked, load_library
 from solvers.kernels.native_dual import NativeDual, NativeSearches
+from solvers.kernels.native_items import NativeItems
 from solvers.kernels.native_machine import NativeMachine
 from solvers.kernels.native_recurrence import NativeRecurrence
 from solvers.kernels.native_whole import NativeWhole
@@ -26,6 +27,7 @@ class NativeKernels:
     whole: NativeWhole
     searches: NativeSearches
     machine: NativeMachine
+    items: NativeItems
 
 
 def load_kernels(choice: Choice) -> NativeKernels | None:
@@ -43,6 +45,7 @@ def load_kernels(choice: Choice) -> NativeKernels | None:
         NativeWhole(found),
         NativeSearches(found),
         NativeMachine(found),
+        NativeItems(found),
     )
 
 

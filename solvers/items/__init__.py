@@ -1,0 +1,1 @@
+"""Messages cut between items: exact in one stage, bounded by labels in several, and caps."""

@@ -1,0 +1,79 @@
+"""Every layout that one cap gives, and the best of them.
+
+Source    docs/theory.md, "Items", one cap. A layout is the same for all caps up to the smallest
+          fragment that its cap closed (`until`), or below the smallest fragment with the item
+          behind it (`before`): walking from change to change sees each layout once.
+Notation  m items; k fragments.
+Cost      a layout O(k (log m + stages)), and less once it is worse than the best; at most
+          m (m+1)/2 layouts, mostly some for each item.
+Exact     over all layouts that the limits admit, unless the deadline ends the walk.
+Traps     `before` begins at the largest item, or at the limit on bytes where that is less: with a
+          smaller cap a program refuses the item, or sends it by itself all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+from domain.items import CapChoice, Fill, FillRule, ItemCut, ItemProblem, layout
+from solvers.contract import Deadline
+from solvers.items.arrays import arrays_of, item_kernels
+from solvers.kernels.items import CapWalk, filled, next_cap
+
+_WORK = 200_000  # fragments between two looks at the clock
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A cut, and the first and last cap in bytes that gives it; None: every greater one does."""
+
+    cut: ItemCut
+    from_bytes: int
+    to_bytes: int | None
+
+
+def layouts(problem: ItemProblem, rule: FillRule) -> Iterator[Layout]:
+    """Yield every layout that a cap gives by this rule, by rising caps; limits are not looked at,
+    but by `before` no cap is above that on bytes. Raises Infeasible.
+    """
+    arrays, walk = arrays_of(problem), _started(problem, rule)
+    cap = walk.next_cap
+    while cap:
+        here = CapWalk(walk.is_before, walk.first_bytes, cap, walk.last_cap)
+        ends = filled(arrays, here, cap)
+        following = next_cap(arrays, here, ends)
+        yield Layout(ends, cap, following - 1 if following else None)
+        cap = following if following <= walk.last_cap else 0
+
+
+def best_cap(problem: ItemProblem, rule: FillRule, deadline: Deadline) -> CapChoice | None:
+    """Return the best admitted layout that one cap gives, of equals that of fewer fragments; None
+    where none is admitted. Raises Infeasible.
+    """
+    arrays, walk = arrays_of(problem), _started(problem, rule)
+    while walk.next_cap:
+        walk = item_kernels().walk_caps(arrays, walk, _WORK)
+        if deadline.passed:
+            break
+    if walk.latency_us == inf:
+        return None
+    cut = layout(problem.sequence, walk.from_bytes, rule)
+    return CapChoice(
+        rule=rule,
+        cut=cut,
+        latency_us=problem.latency_us(cut),
+        from_bytes=walk.from_bytes,
+        to_bytes=walk.to_bytes or None,
+        layouts=walk.layouts,
+        is_complete=not walk.next_cap,
+    )
+
+
+def _started(problem: ItemProblem, rule: FillRule) -> CapWalk:
+    is_before, limit = rule.rule is Fill.BEFORE, problem.max_fragment_bytes
+    largest, total = max(problem.sequence.item_bytes), problem.sequence.total_bytes
+    first = min(largest, limit or largest) if is_before else 1
+    last = min(total, limit or total) if is_before else total
+    return CapWalk(is_before, rule.first_bytes or 0, first, max(first, last))

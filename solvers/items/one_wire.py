@@ -1,0 +1,40 @@
+"""The best cut of items for one stage of one line behind their ready times.
+
+Source    docs/theory.md, "Items", one stage.
+Notation  m items; K: the most fragments.
+Cost      O(m), with limits on bytes and items too; O(m K) where more than K fragments were best.
+Exact     the optimum over every admitted cut.
+Traps     the table of at most K fragments has m K entries: beyond `MAX_CELLS` there is none.
+"""
+
+from __future__ import annotations
+
+from domain.items import ItemCut, ItemProblem
+from solvers.items.arrays import arrays_of, item_kernels
+
+MAX_CELLS = 2**26  # of four bytes
+
+
+def is_one_wire(problem: ItemProblem) -> bool:
+    """Return whether there is one stage, of one line."""
+    return len(problem.pipeline) == 1 and problem.pipeline.all_lines
+
+
+def unlimited_cut(problem: ItemProblem) -> ItemCut:
+    """Return the best cut of any number of fragments: what it takes is a bound for fewer. Raises
+    Infeasible.
+    """
+    return item_kernels().one_stage(arrays_of(problem))
+
+
+def one_wire_cut(problem: ItemProblem) -> ItemCut | None:
+    """Return the best admitted cut, None where the table for its count is too large. Raises
+    Infeasible.
+    """
+    arrays = arrays_of(problem)
+    cut = unlimited_cut(problem)
+    if len(cut) <= arrays.max_fragments:
+        return cut
+    if arrays.items * arrays.max_fragments > MAX_CELLS:
+        return None
+    return item_kernels().few(arrays, arrays.max_fragments)

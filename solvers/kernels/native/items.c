@@ -1,0 +1,282 @@
+#include "items.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "items_cost.h"
+
+/* Source    docs/theory.md, "Items".
+   Notation  m items; (i, j]: the fragment of items i+1 .. j; f(j): when the stage has done items
+             1 .. j at the soonest; C(j): what it spends on them without overheads; g: its overhead;
+             r(j): when items 1 .. j can enter it; M(j): what stages between spend on them.
+   Cost      a row O(m): both ends of the queue only advance.
+   Exact     the operations of solvers/kernels/items.py in its order: the same bits.
+   Traps     f may be infinite where so few fragments are not admitted; it never falls with j. */
+
+/* ---- latency ----------------------------------------------------------------------------------- */
+
+double sluice_items_latency(const sluice_items *of, int64_t count, const int64_t *ends,
+                            double most_us)
+{
+    double free_at[SLUICE_ITEMS_MAX_STAGES] = {0.0};
+    const int64_t n = of->stages;
+    for (int64_t q = 0, i = 0; q < count; i = ends[q++]) {
+        double ready = of->ready_us[ends[q]];
+        for (int64_t s = 0; s < n; s++) {
+            double start = ready > free_at[s] ? ready : free_at[s];
+            ready = free_at[s] = start + item_cost(of, s, i, ends[q]);
+        }
+        if (ready > most_us)
+            break;
+    }
+    return free_at[n - 1];
+}
+
+/* ---- rows of a dynamic program ----------------------------------------------------------------- */
+
+typedef struct {
+    int64_t items;
+    double overhead;
+    const double *spent;      /* C */
+    const double *middle;     /* M, NULL for none */
+    const int64_t *earliest;  /* NULL: no limit */
+    int64_t empty;            /* 1: fragments may be empty */
+    int64_t *queue;           /* (m+1) */
+} row_of;
+
+static double middle_of(const row_of *row, int64_t i) { return row->middle ? row->middle[i] : 0.0; }
+
+/* out(j) = min over admitted i of max(f(i) + M(j) - M(i), r(j)) + g + C(j) - C(i), and the i.
+   `entry` (m+1) holds r(j). f may be `out` itself where fragments are not empty. */
+static void next_row(const row_of *row, const double *f, const double *entry, double *out,
+                     int64_t *from)
+{
+    int64_t head = 0, tail = 0, p = -1, *queue = row->queue;
+    const double *spent = row->spent;
+    for (int64_t j = row->empty ? 0 : 1; j <= row->items; j++) {
+        const int64_t last = row->empty ? j : j - 1;
+        const int64_t low = row->earliest && j ? row->earliest[j] : 0;
+        const double key = f[last] - spent[last];
+        while (tail > head && f[queue[tail - 1]] - spent[queue[tail - 1]] >= key)
+            tail--;
+        queue[tail++] = last;
+        while (p + 1 <= last && f[p + 1] + middle_of(row, p + 1) <= entry[j])
+            p++;
+        while (head < tail && (queue[head] <= p || queue[head] < low))
+            head++;
+        double best = INFINITY;
+        int64_t here = -1;
+        if (p >= low) {
+            best = entry[j] - middle_of(row, p) - spent[p];
+            here = p;
+        }
+        if (head < tail && f[queue[head]] - spent[queue[head]] < best) {
+            here = queue[head];
+            best = f[here] - spent[here];
+        }
+        out[j] = best + row->overhead + spent[j];
+        if (from)
+            from[j] = here;
+    }
+}
+
+static int64_t turned(int64_t count, int64_t *ends)
+{
+    for (int64_t a = 0; a < count / 2; a++) {
+        int64_t end = ends[a];
+        ends[a] = ends[count - 1 - a];
+        ends[count - 1 - a] = end;
+    }
+    return count;
+}
+
+int64_t sluice_items_one_stage(const sluice_items *of, int64_t *ends)
+{
+    const size_t room = (size_t)of->items + 1;
+    double *f = malloc(room * sizeof *f);
+    int64_t *queue = malloc(2 * room * sizeof *queue), *from = queue + room, count = -1;
+    if (f && queue) {
+        row_of row = {of->items, of->overhead_us[0], of->spent_us, NULL, of->earliest, 0, queue};
+        f[0] = 0.0;
+        next_row(&row, f, of->ready_us, f, from);
+        count = 0;
+        for (int64_t j = of->items; j > 0; j = from[j])
+            ends[count++] = j;
+        turned(count, ends);
+    }
+    free(f), free(queue);
+    return count;
+}
+
+/* Rows of 0 .. most fragments; with `front` the k-th row's entries are k g + C of that stage. */
+static int64_t counted_rows(const sluice_items *of, int64_t most, int64_t stage, int64_t *ends)
+{
+    const size_t room = (size_t)of->items + 1;
+    const int64_t m = of->items, has_front = stage > 0;
+    double *rows = malloc(3 * room * sizeof *rows);
+    int64_t *queue = malloc(room * sizeof *queue), count = -1, best_count = 0;
+    int32_t *from = malloc(room * (size_t)most * sizeof *from);
+    int64_t *here = malloc(room * sizeof *here);
+    if (!rows || !queue || !from || !here)
+        goto done;
+    double *f = rows, *out = rows + room, *entry = rows + 2 * room, best = INFINITY;
+    row_of row = {m, of->overhead_us[stage], of->spent_us + (size_t)stage * room, NULL,
+                  of->earliest, has_front, queue};
+    for (int64_t j = 0; j <= m; j++) {
+        f[j] = j ? INFINITY : 0.0;
+        entry[j] = of->ready_us[j];
+    }
+    for (int64_t k = 1; k <= most; k++) {
+        int32_t *into = from + room * (size_t)(k - 1);
+        for (int64_t j = 0; has_front && j <= m; j++)
+            entry[j] = (double)k * of->overhead_us[0] + of->spent_us[j];
+        next_row(&row, f, entry, out, here);
+        if (!has_front)
+            out[0] = 0.0, here[0] = -1;
+        for (int64_t j = 0; j <= m; j++) {
+            into[j] = (int32_t)here[j];
+            if (!has_front && f[j] <= out[j]) /* as good with fewer */
+                out[j] = f[j], into[j] = -1;
+        }
+        double *spare = f;
+        f = out, out = spare;
+        if (f[m] < best)
+            best = f[m], best_count = k;
+    }
+    count = -2;
+    if (best < INFINITY) {
+        count = 0;
+        for (int64_t j = m, k = best_count; k > 0; k--) {
+            int64_t i = from[room * (size_t)(k - 1) + (size_t)j];
+            if (i >= 0 && i < j) /* neither empty nor as good with fewer */
+                ends[count++] = j;
+            j = i >= 0 ? i : j;
+        }
+        turned(count, ends);
+    }
+done:
+    free(rows), free(queue), free(from), free(here);
+    return count;
+}
+
+int64_t sluice_items_few(const sluice_items *of, int64_t most, int64_t *ends)
+{
+    return counted_rows(of, most, 0, ends);
+}
+
+int64_t sluice_items_two_stages(const sluice_items *of, int64_t most, int64_t *ends)
+{
+    return counted_rows(of, most, 1, ends);
+}
+
+/* ---- two stages and all between: a bound on what follows --------------------------------------- */
+
+int sluice_items_pair(const sluice_item_pair *of, double *rest_us)
+{
+    const int64_t m = of->items;
+    const size_t room = (size_t)m + 1;
+    double *all = malloc(6 * room * sizeof *all);
+    int64_t *queue = malloc(room * sizeof *queue);
+    int status = all && queue ? 0 : -1;
+    if (status == 0) {
+        double *f = all, *out = all + room, *entry = all + 2 * room, *turned_us[3];
+        for (int64_t part = 0; part < 3; part++) { /* the first u items of the reversed sequence */
+            turned_us[part] = all + (3 + (size_t)part) * room;
+            for (int64_t u = 0; u <= m; u++)
+                turned_us[part][u] = of->spent_us[part][m] - of->spent_us[part][m - u];
+        }
+        row_of row = {m, of->overhead_us[0], turned_us[0], turned_us[1], NULL, 1, queue};
+        for (int64_t j = 0; j <= m; j++) {
+            f[j] = j ? INFINITY : 0.0;
+            rest_us[j] = INFINITY;
+        }
+        for (int64_t k = 1; k <= of->most; k++) {
+            double overheads = (double)k * of->overhead_us[2] + of->overhead_us[1];
+            for (int64_t j = 0; j <= m; j++)
+                entry[j] = overheads + turned_us[2][j] + turned_us[1][j];
+            next_row(&row, f, entry, out, NULL);
+            double *spare = f;
+            f = out, out = spare;
+            for (int64_t j = 1; j <= m; j++)
+                if (f[j] < rest_us[m - j])
+                    rest_us[m - j] = f[j];
+        }
+        rest_us[m] = 0.0;
+    }
+    free(all), free(queue);
+    return status;
+}
+
+/* ---- the layouts of a cap ---------------------------------------------------------------------- */
+
+#define SAME 1e-12 /* latencies that differ by less, relative, are equal: fewer fragments win */
+
+/* The end of the fragment behind `first` that a program fills by this rule up to this cap; it is
+   not below `known`. By steps that double: layouts change little from cap to cap. */
+static int64_t filled(const sluice_items *of, int64_t is_before, int64_t first, int64_t cap,
+                      int64_t known)
+{
+    const int64_t *bytes = of->bytes, m = of->items;
+    const int64_t size = bytes[first] + cap + is_before; /* the first end with so much is searched */
+    int64_t low = known > first + 1 ? known : first + 1, high = low, step = 1;
+    while (high <= m && bytes[high] < size) {
+        low = high + 1;
+        high += step;
+        step *= 2;
+    }
+    high = high <= m ? high : m + 1;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (bytes[middle] < size)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (is_before)
+        return low - 1 > first ? low - 1 : first + 1;
+    return low < m ? low : m;
+}
+
+static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t count,
+                    const int64_t *ends, int64_t is_admitted)
+{
+    int64_t cap = walk->next_cap, next = 0;
+    for (int64_t q = walk->first_bytes > 0 ? 1 : 0; q < count - 1; q++) { /* the last stays */
+        int64_t first = of->bytes[q ? ends[q - 1] : 0];
+        int64_t at = walk->is_before ? of->bytes[ends[q] + 1] - first : of->bytes[ends[q]] - first + 1;
+        if (!next || at < next)
+            next = at;
+    }
+    walk->layouts++;
+    walk->next_cap = next && next <= walk->last_cap ? next : 0;
+    if (!is_admitted || count > of->max_fragments)
+        return;
+    double best = walk->latency_us, most = best * (1.0 + SAME);
+    double latency = sluice_items_latency(of, count, ends, most);
+    if (latency > most || (latency >= best * (1.0 - SAME) && count >= walk->fragments))
+        return;
+    walk->latency_us = latency;
+    walk->fragments = count;
+    walk->from_bytes = cap;
+    walk->to_bytes = next ? next - 1 : 0;
+}
+
+int sluice_items_caps(const sluice_items *of, sluice_item_caps *walk, int64_t work)
+{
+    int64_t *ends = calloc((size_t)of->items, sizeof *ends);
+    if (!ends)
+        return -1;
+    while (walk->next_cap && work > 0) {
+        int64_t count = 0, is_admitted = 1;
+        for (int64_t first = 0; first < of->items; first = ends[count++]) {
+            int64_t own = !first && walk->first_bytes ? walk->first_bytes : walk->next_cap;
+            ends[count] = filled(of, walk->is_before, first, own, ends[count]);
+            is_admitted &= of->earliest[ends[count]] <= first;
+        }
+        work -= count;
+        walk_on(of, walk, count, ends, is_admitted);
+    }
+    free(ends);
+    return 0;
+}

@@ -1,0 +1,268 @@
+"""Cuts of items in C: the same values as in Python, sooner.
+
+Source    kernels/native/items.c, item_labels.c; kernels/items.py has the same in Python.
+Notation  m items, n stages.
+Cost      some microseconds for what crosses into C.
+Exact     as the code in Python: the same bits, the same cuts.
+Traps     numbers travel as addresses: what they belong to must outlive the call, and a search by
+          labels reads them until it is freed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.kernels.items import CapWalk, Ends, ItemArrays, LabelBounds, LabelsFound
+from solvers.kernels.native_recurrence import address_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_Address = ctypes.c_void_p
+_Long = ctypes.c_int64
+_Double = ctypes.c_double
+_NOT_ADMITTED = -2  # as in items.h
+
+
+class _Items(ctypes.Structure):
+    _fields_ = [
+        ("items", _Long),
+        ("stages", _Long),
+        ("ready_us", _Address),
+        ("bytes", _Address),
+        ("spent_us", _Address),
+        ("overhead_us", _Address),
+        ("ranges", _Address),
+        ("first_range", _Address),
+        ("end_bytes", _Address),
+        ("range_overhead", _Address),
+        ("range_cost", _Address),
+        ("earliest", _Address),
+        ("max_fragments", _Long),
+    ]
+    keep: tuple[NDArray[Any], ...]
+
+
+class _Pair(ctypes.Structure):
+    _fields_ = [
+        ("items", _Long),
+        ("overhead_us", _Double * 3),
+        ("spent_us", _Address * 3),
+        ("most", _Long),
+    ]
+
+
+class _Caps(ctypes.Structure):
+    _fields_ = [
+        ("is_before", _Long),
+        ("first_bytes", _Long),
+        ("next_cap", _Long),
+        ("last_cap", _Long),
+        ("layouts", _Long),
+        ("latency_us", _Double),
+        ("fragments", _Long),
+        ("from_bytes", _Long),
+        ("to_bytes", _Long),
+    ]
+
+
+class _LabelProblem(ctypes.Structure):
+    _fields_ = [
+        ("of", ctypes.POINTER(_Items)),
+        ("head_us", _Address),
+        ("rest_us", _Address),
+        ("ready_rest_us", _Address),
+        ("left_us", _Address),
+        ("is_rising", _Long),
+        ("is_counted", _Long),
+        ("width", _Long),
+        ("target_us", _Double),
+    ]
+    keep: tuple[Any, ...]
+
+
+class NativeItems:
+    """Calls into one loaded library."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        items = ctypes.POINTER(_Items)
+        self._latency = _typed(
+            library.sluice_items_latency, _Double, items, _Long, _Address, _Double
+        )
+        self._one_stage = _typed(library.sluice_items_one_stage, _Long, items, _Address)
+        self._few = _typed(library.sluice_items_few, _Long, items, _Long, _Address)
+        self._two_stages = _typed(library.sluice_items_two_stages, _Long, items, _Long, _Address)
+        self._pair = _typed(
+            library.sluice_items_pair, ctypes.c_int, ctypes.POINTER(_Pair), _Address
+        )
+        self._caps = _typed(
+            library.sluice_items_caps, ctypes.c_int, items, ctypes.POINTER(_Caps), _Long
+        )
+        self.labels_new = _typed(
+            library.sluice_item_labels_new, _Address, ctypes.POINTER(_LabelProblem)
+        )
+        self.labels_advance = _typed(
+            library.sluice_item_labels_advance, ctypes.c_int, _Address, _Long
+        )
+        self.labels_best = _typed(
+            library.sluice_item_labels_best,
+            _Double,
+            _Address,
+            _Address,
+            ctypes.POINTER(_Long),
+            ctypes.POINTER(_Double),
+            ctypes.POINTER(_Long),
+        )
+        self.labels_free = _typed(library.sluice_item_labels_free, None, _Address)
+
+    def latency_us(self, arrays: ItemArrays, ends: Sequence[int], most_us: float = inf) -> float:
+        """Return the latency of this cut, or more than `most_us` once it is certain to be."""
+        cut = np.array(ends, dtype=np.int64)
+        latency: float = self._latency(_items(arrays), len(cut), address_of(cut), most_us)
+        return latency
+
+    def one_stage(self, arrays: ItemArrays) -> Ends:
+        """Return the best cut of one stage of one line, of any number of fragments. Raises
+        MemoryError.
+        """
+        ends = np.empty(arrays.items, dtype=np.int64)
+        return _found(ends, self._one_stage(_items(arrays), address_of(ends)))
+
+    def few(self, arrays: ItemArrays, most: int) -> Ends:
+        """Return the best cut of at most so many fragments; none where that admits none. Raises
+        MemoryError.
+        """
+        ends = np.empty(arrays.items, dtype=np.int64)
+        return _found(ends, self._few(_items(arrays), most, address_of(ends)))
+
+    def two_stages(self, arrays: ItemArrays, most: int) -> Ends:
+        """Return the best cut of two stages of a line each, without ready times, of at most so many
+        fragments; none where that admits none. Raises MemoryError.
+        """
+        ends = np.empty(arrays.items, dtype=np.int64)
+        return _found(ends, self._two_stages(_items(arrays), most, address_of(ends)))
+
+    def pair_rest_us(
+        self, overhead_us: tuple[float, float, float], spent_us: Floats, most: int
+    ) -> Floats:
+        """Return (m+1) what items u+1 .. m take at least in the first of three parts, which with
+        the last handles one fragment at a time, where the one between handles any number, over 1 to
+        `most` fragments. spent_us (3, m+1). Raises MemoryError.
+        """
+        spent = np.ascontiguousarray(spent_us, dtype=np.float64)
+        rest: Floats = np.empty(spent.shape[1])
+        addresses = (_Address * 3)(*(address_of(row) for row in spent))
+        pair = _Pair(spent.shape[1] - 1, (_Double * 3)(*overhead_us), addresses, most)
+        if self._pair(ctypes.byref(pair), address_of(rest)) < 0:
+            raise MemoryError
+        return rest
+
+    def walk_caps(self, arrays: ItemArrays, walk: CapWalk, work: int) -> CapWalk:
+        """Go on with a walk until about so many fragments were made. Raises MemoryError."""
+        state = _Caps(*(int(walk.is_before), walk.first_bytes, walk.next_cap, walk.last_cap))
+        state.layouts, state.latency_us, state.fragments = (
+            walk.layouts,
+            walk.latency_us,
+            walk.fragments,
+        )
+        state.from_bytes, state.to_bytes = walk.from_bytes, walk.to_bytes
+        if self._caps(_items(arrays), ctypes.byref(state), work) < 0:
+            raise MemoryError
+        return replace(
+            walk,
+            next_cap=state.next_cap,
+            layouts=state.layouts,
+            latency_us=state.latency_us,
+            fragments=state.fragments,
+            from_bytes=state.from_bytes,
+            to_bytes=state.to_bytes,
+        )
+
+    def labels(
+        self, arrays: ItemArrays, bounds: LabelBounds, *, width: int, target_us: float
+    ) -> NativeLabels:
+        """Begin a search for cuts below the target, with at most `width` labels an item. Raises
+        MemoryError.
+        """
+        of = _items(arrays)
+        parts = (bounds.head_us, bounds.rest_us, bounds.ready_rest_us, bounds.left_us)
+        kept = tuple(np.ascontiguousarray(part, dtype=np.float64) for part in parts)
+        problem = _LabelProblem(
+            ctypes.pointer(of),
+            *map(address_of, kept),
+            int(bounds.is_rising),
+            int(arrays.max_fragments < arrays.items),
+            width,
+            target_us,
+        )
+        problem.keep = (of, *kept)
+        handle = self.labels_new(ctypes.byref(problem))
+        if not handle:
+            raise MemoryError
+        return NativeLabels(self, handle, problem, arrays.items)
+
+
+class NativeLabels:
+    """A search by labels; its memory is the library's, and is given back with this object."""
+
+    def __init__(
+        self, kernels: NativeItems, handle: int, problem: _LabelProblem, items: int
+    ) -> None:
+        self._kernels, self._handle, self._problem, self._items = kernels, handle, problem, items
+        self._free = weakref.finalize(self, kernels.labels_free, handle)
+
+    def advance(self, work: int) -> bool:
+        """Go on for about this much work; return whether it has ended. Raises MemoryError."""
+        status: int = self._kernels.labels_advance(self._handle, work)
+        if status < 0:
+            raise MemoryError
+        return status > 0
+
+    def best(self) -> LabelsFound:
+        """Return the best cut that was met, and what is proven by now."""
+        ends = np.empty(self._items, dtype=np.int64)
+        count, bound, work = _Long(0), _Double(0.0), _Long(0)
+        out = ctypes.byref(count), ctypes.byref(bound), ctypes.byref(work)
+        latency: float = self._kernels.labels_best(self._handle, address_of(ends), *out)
+        return LabelsFound(latency, _found(ends, count.value), bound.value, work.value)
+
+
+def _items(arrays: ItemArrays) -> _Items:
+    keep = (
+        np.ascontiguousarray(arrays.ready_us, dtype=np.float64),
+        np.ascontiguousarray(arrays.ends_bytes, dtype=np.int64),
+        np.ascontiguousarray(arrays.spent_us, dtype=np.float64),
+        np.ascontiguousarray(arrays.overhead_us, dtype=np.float64),
+        np.ascontiguousarray(arrays.ranges, dtype=np.int64),
+        np.ascontiguousarray(arrays.first_range, dtype=np.int64),
+        np.ascontiguousarray(arrays.range_ends_bytes, dtype=np.float64),
+        np.ascontiguousarray(arrays.range_overhead_us, dtype=np.float64),
+        np.ascontiguousarray(arrays.range_ns_per_byte, dtype=np.float64),
+        np.ascontiguousarray(arrays.earliest, dtype=np.int64),
+    )
+    native = _Items(
+        arrays.items, arrays.stages, *(column.ctypes.data for column in keep), arrays.max_fragments
+    )
+    native.keep = keep
+    return native
+
+
+def _found(ends: Ints, count: int) -> Ends:
+    if count == _NOT_ADMITTED:
+        return ()
+    if count < 0:
+        raise MemoryError
+    return tuple(ends[:count].tolist())
+
+
+def _typed(function: Any, restype: Any, *argtypes: Any) -> Any:
+    function.restype, function.argtypes = restype, list(argtypes)
+    return function

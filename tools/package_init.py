@@ -14,42 +14,73 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sluice.analysis.buckets import (
+        advise_buckets,
+        buckets_of,
+        exact_buckets,
+        one_cap_buckets,
+        queued_sizes,
+        verified_buckets,
+    )
     from sluice.domain.aggregate import Aggregate
+    from sluice.domain.bucket_setting import BucketSetting
+    from sluice.domain.items import ItemProblem, ItemSequence
     from sluice.domain.pipeline import Pipeline, Stage, pipeline_of_lines
     from sluice.domain.problem import AggregateProblem, FragmentLimits, Problem
     from sluice.domain.solution import Solution, Status, Strategy
+    from sluice.fitting.queued import queued_line
     from sluice.solvers import baselines, compile_table, solve
 
 _HOMES = {
     "Aggregate": "domain.aggregate",
     "AggregateProblem": "domain.problem",
+    "BucketSetting": "domain.bucket_setting",
     "FragmentLimits": "domain.problem",
+    "ItemProblem": "domain.items",
+    "ItemSequence": "domain.items",
     "Pipeline": "domain.pipeline",
     "Problem": "domain.problem",
     "Solution": "domain.solution",
     "Stage": "domain.pipeline",
     "Status": "domain.solution",
     "Strategy": "domain.solution",
+    "advise_buckets": "analysis.buckets",
     "baselines": "solvers",
+    "buckets_of": "analysis.buckets",
     "compile_table": "solvers",
+    "exact_buckets": "analysis.buckets",
+    "one_cap_buckets": "analysis.buckets",
     "pipeline_of_lines": "domain.pipeline",
+    "queued_line": "fitting.queued",
+    "queued_sizes": "analysis.buckets",
     "solve": "solvers",
+    "verified_buckets": "analysis.buckets",
 }
 
 __all__ = [
     "Aggregate",
     "AggregateProblem",
+    "BucketSetting",
     "FragmentLimits",
+    "ItemProblem",
+    "ItemSequence",
     "Pipeline",
     "Problem",
     "Solution",
     "Stage",
     "Status",
     "Strategy",
+    "advise_buckets",
     "baselines",
+    "buckets_of",
     "compile_table",
+    "exact_buckets",
+    "one_cap_buckets",
     "pipeline_of_lines",
+    "queued_line",
+    "queued_sizes",
     "solve",
+    "verified_buckets",
 ]
 
 

@@ -1,0 +1,152 @@
+"""A trial of bucket settings: times gradients and all-reduces, asks for advice, and verifies it.
+
+found = find_buckets(trainer)    # in every process at once; see examples/torch_buckets.py
+print(found)
+DDP(model, **found.kept.keywords)
+
+What is timed is the trainer's: nothing here has a clock or knows a framework.
+
+Source    docs/tutorial-ddp.md.
+Cost      6 steps without messages; 2 x 6 sizes x 8 runs of queued all-reduces; and `rounds` times
+          the settings, each with 2 steps to warm up and `steps` that count.
+Traps     every process makes the same calls in the same order, or they wait for each other for
+          ever; so only the first one decides, also where others measure something else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import median
+from typing import Protocol, TypeVar
+
+from analysis.buckets import (
+    BucketAdvice,
+    VerifiedBuckets,
+    advise_buckets,
+    queued_sizes,
+    verified_buckets,
+)
+from domain.bucket_setting import BucketSetting
+from domain.errors import InvalidInput
+from domain.items import ItemSequence
+from domain.pipeline import Stage
+
+T = TypeVar("T")
+
+STEPS_ALONE = 5  # whose ready times count, after one that warms up
+RUNS_OF_A_SIZE = 7  # that count, after one that warms up
+ROUNDS, STEPS = 8, 3
+WARM_UP = 2  # steps: buckets are made anew, in the order of arrival, after the first
+Gradients = Mapping[str, tuple[int, float]]  # by name: bytes, and µs after the step began
+Times = Mapping[int, float]  # by bytes: µs of one queued all-reduce
+
+
+class Trainer(Protocol):
+    """One process of a training, as a trial needs it. Times are µs."""
+
+    takes_list: bool  # whether a cap for each bucket can be set
+    unit_bytes: int  # of a gradient's element
+
+    def gradients(self) -> Gradients:
+        """Do one step without messages; return each gradient in the order in which they come."""
+
+    def all_reduces_us(self, message_bytes: int, count: int) -> float:
+        """Return the time of so many queued all-reduces together, begun everywhere at once."""
+
+    def steps_us(self, setting: BucketSetting, steps: int) -> Sequence[float]:
+        """Return the times of so many steps with this setting, each begun everywhere at once."""
+
+    def from_first(self, decide: Callable[[], T]) -> T:
+        """Return, in every process, what `decide` returns in the first; others do not call it."""
+
+
+def find_buckets(
+    trainer: Trainer,
+    line_of: Callable[[Times], tuple[Stage, float]],
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
+) -> VerifiedBuckets:
+    """Return what was predicted and measured, and the setting to keep, the same in every process.
+
+    `line_of` fits the times of queued all-reduces, and says by what share the line misses one.
+    Raises InvalidInput where steps have different gradients.
+    """
+    runs = [trainer.gradients() for _ in range(1 + STEPS_ALONE)][1:]
+    total = trainer.from_first(lambda: sum(size for size, _ in runs[0].values()))
+    sizes = queued_sizes(total, trainer.unit_bytes)
+    alone = _queued(trainer, sizes)
+    with _calculating(trainer):
+        beside = _queued(trainer, sizes)
+    advice = trainer.from_first(lambda: _advice(trainer, runs, line_of(alone), line_of(beside)))
+    times = {one.setting: list[float]() for one in advice.tried}
+    for number in range(rounds):
+        for setting in advice.round(number):
+            times[setting].append(median(trainer.steps_us(setting, WARM_UP + steps)[WARM_UP:]))
+    return trainer.from_first(lambda: verified_buckets(advice, times))
+
+
+def sequence_of(runs: Sequence[Gradients]) -> ItemSequence:
+    """Return the gradients in the last run's order, each ready at the median of its times. Raises
+    InvalidInput where not every run has the same.
+    """
+    last = runs[-1]
+    if any(run.keys() != last.keys() for run in runs):
+        raise InvalidInput(
+            "expected the same gradients in every step: with parameters that are not always used "
+            "DDP does not make its buckets in the order of arrival",
+            field="gradients",
+        )
+    ready_us = [median(run[name][1] for run in runs) for name in last]
+    return ItemSequence.of([size for size, _ in last.values()], ready_us, names=tuple(last))
+
+
+def _advice(
+    trainer: Trainer,
+    runs: Sequence[Gradients],
+    alone: tuple[Stage, float],
+    beside: tuple[Stage, float],
+) -> BucketAdvice:
+    return advise_buckets(
+        sequence_of(runs),
+        alone[0],
+        beside[0],
+        takes_list=trainer.takes_list,
+        misfit=max(alone[1], beside[1]),
+    )
+
+
+def _queued(trainer: Trainer, sizes: Sequence[tuple[int, int]]) -> Times:
+    return {
+        size: median(
+            [trainer.all_reduces_us(size, count) for _ in range(1 + RUNS_OF_A_SIZE)][1:]
+        )
+        / count
+        for size, count in sizes
+    }
+
+
+@contextmanager
+def _calculating(trainer: Trainer) -> Iterator[None]:
+    """Have a thread do steps without messages, one after the other, until the block ends. Raises
+    what such a step raises.
+    """
+    is_over, failures = threading.Event(), list[BaseException]()
+
+    def calculate() -> None:
+        try:
+            while not is_over.is_set():
+                trainer.gradients()
+        except BaseException as failure:  # shown in the thread that waits for this one
+            failures.append(failure)
+
+    thread = threading.Thread(target=calculate, name="calculation")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+    if failures:
+        raise failures[0]

@@ -18,8 +18,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from statistics import median
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from analysis.buckets import (
     BucketAdvice,
@@ -43,23 +44,31 @@ Gradients = Mapping[str, tuple[int, float]]  # by name: bytes, and µs after the
 Times = Mapping[int, float]  # by bytes: µs of one queued all-reduce
 
 
-class Trainer(Protocol):
-    """One process of a training, as a trial needs it. Times are µs."""
+@dataclass(frozen=True, slots=True)
+class Trainer:
+    """One process of a training, as a trial needs it. Sizes are bytes, times µs.
 
-    takes_list: bool  # whether a cap for each bucket can be set
-    unit_bytes: int  # of a gradient's element
+    `gradients()` does one step without messages, and returns what every gradient has and when it
+    came, in the order in which they do. `all_reduces_us(size, count)` returns what so many queued
+    all-reduces take together, `steps_us(setting, steps)` what each of so many steps with a setting
+    does; both begin in all processes at once. `broadcast(box)` replaces what is in a list by what
+    the first process has there, which alone `is_first`. `takes_list`: a cap for each bucket can be
+    set.
+    """
 
-    def gradients(self) -> Gradients:
-        """Do one step without messages; return each gradient in the order in which they come."""
-
-    def all_reduces_us(self, message_bytes: int, count: int) -> float:
-        """Return the time of so many queued all-reduces together, begun everywhere at once."""
-
-    def steps_us(self, setting: BucketSetting, steps: int) -> Sequence[float]:
-        """Return the times of so many steps with this setting, each begun everywhere at once."""
+    gradients: Callable[[], Gradients]
+    all_reduces_us: Callable[[int, int], float]
+    steps_us: Callable[[BucketSetting, int], Sequence[float]]
+    broadcast: Callable[[list[Any]], object]
+    is_first: bool
+    takes_list: bool
 
     def from_first(self, decide: Callable[[], T]) -> T:
         """Return, in every process, what `decide` returns in the first; others do not call it."""
+        box: list[Any] = [decide() if self.is_first else None]
+        self.broadcast(box)
+        decided: T = box[0]
+        return decided
 
 
 def find_buckets(
@@ -75,7 +84,7 @@ def find_buckets(
     """
     runs = [trainer.gradients() for _ in range(1 + STEPS_ALONE)][1:]
     total = trainer.from_first(lambda: sum(size for size, _ in runs[0].values()))
-    sizes = queued_sizes(total, trainer.unit_bytes)
+    sizes = queued_sizes(total)
     alone = _queued(trainer, sizes)
     with _calculating(trainer):
         beside = _queued(trainer, sizes)
@@ -119,9 +128,7 @@ def _advice(
 
 def _queued(trainer: Trainer, sizes: Sequence[tuple[int, int]]) -> Times:
     return {
-        size: median(
-            [trainer.all_reduces_us(size, count) for _ in range(1 + RUNS_OF_A_SIZE)][1:]
-        )
+        size: median([trainer.all_reduces_us(size, count) for _ in range(1 + RUNS_OF_A_SIZE)][1:])
         / count
         for size, count in sizes
     }

@@ -39,6 +39,7 @@ MAX_MISFIT = 0.10  # of the line at a size that was timed
 SIZES = 6
 _SMALLEST_SHARE = 486  # 2 * 3^5: the greatest of six sizes is half of all gradients
 _MIN_BYTES = 4096
+_UNIT_BYTES = 16  # a multiple of every element's size
 _MIN_QUEUED, _MAX_QUEUED = 3, 16
 _CAPS_S = 10.0  # for the walk over every layout of one cap
 
@@ -80,8 +81,8 @@ def _problem(sequence: ItemSequence, wire: Stage) -> ItemProblem:
     return ItemProblem(Pipeline((wire,)), sequence)
 
 
-def queued_sizes(total_bytes: int, unit_bytes: int = 1) -> tuple[tuple[int, int], ...]:
-    """Return which sizes of all-reduces to time (bytes, whole units), and how many of each queued.
+def queued_sizes(total_bytes: int) -> tuple[tuple[int, int], ...]:
+    """Return which sizes of all-reduces to time, in bytes, and how many of each queued.
 
     Six sizes by factors of three, up to half of all gradients; so many of each that they are an
     eighth of all gradients, within 3 to 16.
@@ -89,9 +90,8 @@ def queued_sizes(total_bytes: int, unit_bytes: int = 1) -> tuple[tuple[int, int]
     sizes = list[tuple[int, int]]()
     for place in range(SIZES):
         wanted = total_bytes * 3**place // _SMALLEST_SHARE
-        size = max(_MIN_BYTES << place, wanted) // unit_bytes * unit_bytes
-        count = min(_MAX_QUEUED, max(_MIN_QUEUED, total_bytes // 8 // size))
-        sizes.append((size, count))
+        size = max(_MIN_BYTES << place, wanted // _UNIT_BYTES * _UNIT_BYTES)
+        sizes.append((size, min(_MAX_QUEUED, max(_MIN_QUEUED, total_bytes // 8 // size))))
     return tuple(sizes)
 
 

@@ -81,7 +81,7 @@ class BucketSetting:
         return tuple(int(cap * MIB) for cap in self.caps_mb)
 
     def cut(self, sequence: ItemSequence) -> ItemCut:
-        """Return the ends of the buckets that DDP makes: each with the item that reaches its cap."""
+        """Return the buckets that DDP makes: each ends with the item that reaches its cap."""
         caps, ends, count = self.caps_bytes, sequence.ends_bytes, len(sequence)
         cut, last = list[int](), 0
         while last < count:
@@ -104,7 +104,7 @@ def _shortest_mb(from_bytes: int, to_bytes: int | None) -> float:
         scale = 10**decimals
         first = -(-from_bytes * scale // MIB)
         for steps in (first, first + 1):  # one byte may be lost where the product is rounded
-            cap = steps / scale
+            cap: float = steps / scale
             if from_bytes <= int(cap * MIB) and (to_bytes is None or int(cap * MIB) <= to_bytes):
                 return cap
     raise InvalidInput(f"expected from_bytes <= to_bytes, got {from_bytes} and {to_bytes}")

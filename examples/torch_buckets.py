@@ -1,56 +1,69 @@
 """Which buckets DistributedDataParallel should make of a model's gradients, measured and verified.
 
-In every process, before the model is wrapped; `step(model)` does one forward and one backward:
+In every process, before the model is wrapped:
 
     from torch_buckets import find_buckets
-    model = DDP(model, gradient_as_bucket_view=True, **find_buckets(model, step))
+    model = DistributedDataParallel(model, **find_buckets(model, step))
 
-Of dense gradients of one dtype on one device, each used in every step. docs/tutorial-ddp.md.
+`step(model)` sets gradients to zero and does one forward and one backward. Gradients have one dtype
+and one device, are dense, and are all there in every step. See docs/tutorial-ddp.md.
 """
 
 import inspect
 import time
+from functools import partial
 
 import sluice
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 
 
-class Trainer:
-    """What sluice.find_buckets times: gradients, queued all-reduces, steps with a setting."""
+def find_buckets(model, step, **options):
+    """Return the keywords to set beside `options`, which the trial is made with."""
+    named = {p: name for name, p in model.named_parameters() if p.requires_grad}
+    like, group = next(iter(named)), options.get("process_group")
+    if any((p.dtype, p.device) != (like.dtype, like.device) for p in named):
+        raise ValueError("gradients of several dtypes or devices have buckets of their own")
+    stream = torch.cuda.Stream() if like.is_cuda else None  # of the calculation beside messages
+    queued = partial(dist.all_reduce, group=group, async_op=True)
 
-    takes_list = "bucket_cap_mb_list" in inspect.signature(DDP).parameters
+    def mark():
+        if stream is None:
+            return time.perf_counter()
+        return torch.cuda.current_stream().record_event(torch.cuda.Event(enable_timing=True))
 
-    def __init__(self, model, step, group, options):
-        self.model, self.step, self.group, self.options = model, step, group, options
-        self.named = {p: name for name, p in model.named_parameters() if p.requires_grad}
-        if len({(p.dtype, p.device) for p in self.named}) > 1:
-            raise ValueError("gradients of several dtypes or devices have buckets of their own")
-        self.like = next(iter(self.named))
-        self.unit_bytes = self.like.element_size()
-        self.stream = torch.cuda.Stream() if self.like.is_cuda else None
+    def us(start, end):
+        if stream is None:
+            return (end - start) * 1e6
+        end.synchronize()
+        return start.elapsed_time(end) * 1e3
 
-    def gradients(self):
-        with torch.cuda.stream(self.stream):  # of its own, as messages have; none without a GPU
-            marks, start, add = {}, self._mark(), "register_post_accumulate_grad_hook"
-            keep = [getattr(p, add)(lambda p: marks.update({p: self._mark()})) for p in self.named]
-            self.step(self.model)
-            times = {p: self._us_between(start, mark) for p, mark in marks.items()}
-            for hook in keep:
-                hook.remove()
-            return {self.named[p]: (p.numel() * self.unit_bytes, us) for p, us in times.items()}
+    def timed(call):
+        dist.barrier(group)
+        start, _ = mark(), call()
+        return us(start, mark())
 
-    def all_reduces_us(self, message_bytes, count):
-        data = [self.like.new_zeros(message_bytes // self.unit_bytes) for _ in range(count)]
-        begin = lambda one: dist.all_reduce(one, group=self.group, async_op=True)
-        return self._timed(lambda: [work.wait() for work in [begin(one) for one in data]])
+    def gradients():
+        with torch.cuda.stream(stream):
+            start, marks, add = mark(), {}, "register_post_accumulate_grad_hook"
+            hooks = [getattr(p, add)(lambda p: marks.update({p: mark()})) for p in named]
+            step(model)
+            [hook.remove() for hook in hooks]
+            return {named[p]: (p.nbytes, us(start, at)) for p, at in marks.items()}
 
-    def steps_us(self, setting, steps):
-        wrapped = DDP(self.model, **self.options, **setting.keywords)
-        return [self._timed(lambda: self.step(wrapped)) for _ in range(steps)]
+    def all_reduces_us(size, count):
+        data = [like.new_zeros(size // like.itemsize) for _ in range(count)]
+        return timed(lambda: [work.wait() for work in [queued(one) for one in data]])
 
-    def from_first(self, decide):
-        box = [decide() if dist.get_rank() == 0 else None]
-        dist.broadcast_object_list(box)
-        return box[0]
+    def steps_us(setting, steps):
+        wrapped = DistributedDataParallel(model, **options, **setting.keywords)
+        return [timed(lambda: step(wrapped)) for _ in range(steps)]
+
+    is_first, signature = dist.get_rank() == 0, inspect.signature(DistributedDataParallel)
+    can = {"takes_list": "bucket_cap_mb_list" in signature.parameters, "is_first": is_first}
+    calls = (gradients, all_reduces_us, steps_us, dist.broadcast_object_list)
+    found = sluice.find_buckets(sluice.Trainer(*calls, **can), sluice.queued_line)
+    if is_first:
+        print(found, flush=True)
+    return found.kept.keywords

@@ -10,8 +10,8 @@ Traps     a message by itself is no such time: behind a limit that lets a burst 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import isfinite
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from fitting.weighted import weighted_line
 MIN_SIZES = 3  # two are always on a line, which then says nothing of its misfit
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedLine:
+class QueuedLine(NamedTuple):
     """The cost of a queued message, and by what share the line misses a measured time at most."""
 
     stage: Stage

@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sluice.analysis.bucket_trial import Trainer, find_buckets
     from sluice.analysis.buckets import (
         advise_buckets,
         buckets_of,
@@ -44,11 +45,13 @@ _HOMES = {
     "Stage": "domain.pipeline",
     "Status": "domain.solution",
     "Strategy": "domain.solution",
+    "Trainer": "analysis.bucket_trial",
     "advise_buckets": "analysis.buckets",
     "baselines": "solvers",
     "buckets_of": "analysis.buckets",
     "compile_table": "solvers",
     "exact_buckets": "analysis.buckets",
+    "find_buckets": "analysis.bucket_trial",
     "one_cap_buckets": "analysis.buckets",
     "pipeline_of_lines": "domain.pipeline",
     "queued_line": "fitting.queued",
@@ -70,11 +73,13 @@ __all__ = [
     "Stage",
     "Status",
     "Strategy",
+    "Trainer",
     "advise_buckets",
     "baselines",
     "buckets_of",
     "compile_table",
     "exact_buckets",
+    "find_buckets",
     "one_cap_buckets",
     "pipeline_of_lines",
     "queued_line",

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import Random
 from statistics import median
 from typing import Any, TypeVar
 
@@ -42,6 +43,7 @@ ROUNDS, STEPS = 8, 3
 WARM_UP = 2  # steps: buckets are made anew, in the order of arrival, after the first
 Gradients = Mapping[str, tuple[int, float]]  # by name: bytes, and µs after the step began
 Times = Mapping[int, float]  # by bytes: µs of one queued all-reduce
+LineOf = Callable[[Times], tuple[Stage, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +74,42 @@ class Trainer:
 
 
 def find_buckets(
-    trainer: Trainer,
-    line_of: Callable[[Times], tuple[Stage, float]],
-    rounds: int = ROUNDS,
-    steps: int = STEPS,
+    trainer: Trainer, line_of: LineOf, rounds: int = ROUNDS, steps: int = STEPS
 ) -> VerifiedBuckets:
     """Return what was predicted and measured, and the setting to keep, the same in every process.
 
     `line_of` fits the times of queued all-reduces, and says by what share the line misses one.
     Raises InvalidInput where steps have different gradients.
     """
+    advice = timed_advice(trainer, line_of)
+    times = step_times(trainer, [one.setting for one in advice.tried], rounds, steps)
+    return trainer.from_first(lambda: verified_buckets(advice, times))
+
+
+def timed_advice(trainer: Trainer, line_of: LineOf) -> BucketAdvice:
+    """Return the settings to try, by times of gradients and of all-reduces, alone and beside the
+    calculation; the same in every process. Raises InvalidInput where steps have different
+    gradients.
+    """
     runs = [trainer.gradients() for _ in range(1 + STEPS_ALONE)][1:]
     total = trainer.from_first(lambda: sum(size for size, _ in runs[0].values()))
-    sizes = queued_sizes(total)
-    alone = _queued(trainer, sizes)
+    alone = _queued(trainer, queued_sizes(total))
     with _calculating(trainer):
-        beside = _queued(trainer, sizes)
-    advice = trainer.from_first(lambda: _advice(trainer, runs, line_of(alone), line_of(beside)))
-    times = {one.setting: list[float]() for one in advice.tried}
+        beside = _queued(trainer, queued_sizes(total))
+    return trainer.from_first(lambda: _advice(trainer, runs, line_of(alone), line_of(beside)))
+
+
+def step_times(
+    trainer: Trainer, settings: Sequence[BucketSetting], rounds: int, steps: int
+) -> dict[BucketSetting, list[float]]:
+    """Return a time of each setting in each round (µs), the median of its steps; the settings are
+    in another order in each round, which is the same in every process.
+    """
+    times = {setting: list[float]() for setting in settings}
     for number in range(rounds):
-        for setting in advice.round(number):
+        for setting in Random(number).sample(settings, len(settings)):
             times[setting].append(median(trainer.steps_us(setting, WARM_UP + steps)[WARM_UP:]))
-    return trainer.from_first(lambda: verified_buckets(advice, times))
+    return times
 
 
 def sequence_of(runs: Sequence[Gradients]) -> ItemSequence:

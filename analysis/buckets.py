@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log
-from random import Random
 from statistics import median
 
 from analysis.pair_bets import ALPHA, sign_chance
@@ -113,11 +112,6 @@ class BucketAdvice:
     def is_shared_engine(self) -> bool:
         """Whether calculation and messages slow each other, so that nothing is predicted."""
         return abs(self.shared) > SHARED
-
-    def round(self, number: int) -> tuple[BucketSetting, ...]:
-        """Return every setting in the order of this round, the same in every process."""
-        settings = [one.setting for one in self.tried]
-        return tuple(Random(number).sample(settings, len(settings)))
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

@@ -114,34 +114,42 @@ class BucketAdvice:
         return abs(self.shared) > SHARED
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return "\n".join((self.head, *self._settings(), *self.warnings))
 
-    def _lines(self) -> Iterator[str]:
+    @property
+    def head(self) -> str:
+        """What was timed: the gradients, and the line of all-reduces."""
         sequence, wire = self.sequence, self.wire.ranges[0].line
         rate = f"{1e3 / wire.ns_per_byte:.4g} MB/s" if wire.ns_per_byte else "no time a byte"
-        yield (
+        return (
             f"{len(sequence)} gradients, {sequence.total_bytes} bytes, the last ready after "
-            f"{_ms(sequence.all_ready_us[-1])}; an all-reduce takes "
-            f"{_ms(wire.overhead_us)}, and its bytes at {rate}"
+            f"{_ms(sequence.all_ready_us[-1])}; an all-reduce takes {_ms(wire.overhead_us)}, and "
+            f"its bytes at {rate}"
         )
-        for buckets in self.tried:
-            count = len(buckets.bucket_bytes)
-            what = f"{buckets.setting}: {count} bucket{'' if count == 1 else 's'}"
-            if self.is_shared_engine:
-                yield what
-            else:
-                yield f"{what}, predicted {_ms(buckets.predicted_us)}"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why predictions may be wrong, each after its code."""
+        found = list[str]()
         if self.is_shared_engine:
-            yield (
-                f"shared_engine: all-reduces take {abs(self.shared):.0%} "
-                f"{'more' if self.shared > 0.0 else 'less'} beside the calculation than alone, so "
-                "that nothing is promised that was not measured"
+            more = "more" if self.shared > 0.0 else "less"
+            found.append(
+                f"shared_engine: all-reduces take {abs(self.shared):.0%} {more} beside the "
+                "calculation than alone, so that nothing is promised that was not measured"
             )
         if self.misfit > MAX_MISFIT:
-            yield (
+            found.append(
                 f"line_misfit: the line of all-reduces misses a time by {self.misfit:.0%}; more "
                 "repetitions, or a machine with less to do"
             )
+        return tuple(found)
+
+    def _settings(self) -> Iterator[str]:
+        for buckets in self.tried:
+            count = len(buckets.bucket_bytes)
+            what = f"{buckets.setting}: {count} bucket{'' if count == 1 else 's'}"
+            predicted = f", predicted {_ms(buckets.predicted_us)}"
+            yield what if self.is_shared_engine else what + predicted
 
 
 def advise_buckets(
@@ -205,7 +213,8 @@ class VerifiedBuckets:
     rounds: int
 
     def __str__(self) -> str:
-        return "\n".join((*self._lines(), self.sentence))
+        advice = self.advice
+        return "\n".join((advice.head, *self._lines(), *advice.warnings, self.sentence))
 
     @property
     def sentence(self) -> str:

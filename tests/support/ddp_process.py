@@ -142,7 +142,7 @@ def document(advice: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """All that was measured."""
     return {
         "bytes": advice.sequence.item_bytes,
-        "ready_us": [round(time_us, 1) for time_us in advice.sequence.ready_us],
+        "ready_us": advice.sequence.ready_us,
         "alone_us": TIMES[0],
         "beside_us": TIMES[1],
         "shared": advice.shared,

@@ -36,7 +36,7 @@ Line = tuple[float, float]  # µs a fragment, µs a byte
 _PAIR_WORK = 2e7  # cells of all pairs together
 _MAX_PAIR_FRAGMENTS = 400
 _MAX_CURVE_LINES = 8  # below the ready curve, that are solved for
-_BYTES_S = 0.3  # of one run of the solver of any byte
+_BYTES_S, _BYTES_GAP = 0.1, 1e-3  # of one run of the solver of any byte
 
 
 def label_bounds(problem: ItemProblem, known_us: float) -> LabelBounds:
@@ -92,9 +92,10 @@ class _Following:
     def _own(self, place: int) -> Floats:
         """(m+1,) what the first items take by themselves in this stage, without its own cost."""
         arrays, stage = self._arrays, self._stages[place]
-        if not stage.is_line:
-            return arrays.spent_us[place]
-        return arrays.spent_us[place] - stage.ranges[0].ns_per_byte * arrays.ends_bytes / 1000.0
+        own: Floats = arrays.spent_us[place]
+        if stage.is_line:
+            own = own - stage.ranges[0].ns_per_byte * arrays.ends_bytes / 1000.0
+        return own
 
     def _work_us(self, place: int) -> Floats:
         """(m+1,) what one stage spends on the items that are left."""
@@ -198,7 +199,7 @@ def any_byte_bound_us(problem: ItemProblem, deadline: Deadline) -> float:
         left_s = deadline.remaining_s
         if left_s <= 0.0:
             break
-        options = SolveOptions(time_limit_s=min(_BYTES_S, left_s))
+        options = SolveOptions(_BYTES_GAP, min(_BYTES_S, left_s))
         bound_us = start_us + _bytes_us(problem, stages, 1000.0 * us_per_byte, options)
         best_us = max(best_us, bound_us)
     return best_us

@@ -11,14 +11,25 @@ Traps     cuts that reach the target are not looked for: it is what is known alr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from domain.items import ItemCut, ItemProblem
 from solvers.contract import Deadline
 from solvers.items.arrays import arrays_of, item_kernels
-from solvers.kernels.items import LabelBounds, PlainItems
+from solvers.kernels.items import LabelBounds, LabelsFound, PlainItems
 
 _WORK = 1_000_000  # between two looks at the clock; in C some milliseconds
 _PLAIN_WORK = 20_000
+
+
+class Running(Protocol):
+    """A search that goes on piece by piece."""
+
+    def advance(self, work: int) -> bool:
+        """Go on for about this much work; return whether it has ended."""
+
+    def best(self) -> LabelsFound:
+        """Return the best cut that was met, and what is proven by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,8 @@ def search(
     Raises Infeasible.
     """
     kernels = item_kernels()
-    running = kernels.labels(arrays_of(problem), bounds, width=width, target_us=target_us)
+    arrays = arrays_of(problem)
+    running: Running = kernels.labels(arrays, bounds, width=width, target_us=target_us)
     work = _PLAIN_WORK if isinstance(kernels, PlainItems) else _WORK
     has_ended = running.advance(work)
     while not has_ended and not deadline.passed:

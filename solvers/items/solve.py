@@ -5,7 +5,7 @@ Notation  m items, n stages.
 Cost      one stage O(m); several some tenths of a second for 1,000 items, by widths that grow while
           the work of the last one leaves room.
 Exact     one stage of one line; two of them without ready times; else where no label was dropped.
-Traps     latencies of kernels are without the pipeline's delay; what is shown the evaluator computed.
+Traps     latencies of kernels are without the pipeline's delay; the evaluator's are shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from solvers.items.two_stage import is_two_stage, two_stage_cut
 _DEFAULT = SolveOptions()
 _BEAM = 8
 _WIDTHS = (64, 256, 1024, 4096)
-_WORK = 60_000_000  # a wider search is begun where four times the work of the last is less
+_WORK = 100_000_000  # a wider search is begun where `_GROWTH` times the work of the last is less
+_GROWTH = 16  # of work, where lists are four times as long
 _MAX_CELLS = 2**26  # times in all labels: half a gigabyte
 _CAPS_SHARE, _BYTES_SHARE = 0.2, 0.3  # of the time that is left
 _BOUND_TOLERANCE = 1e-9  # how far a bound may exceed a latency before it is a defect, relative
@@ -74,7 +75,7 @@ def _narrow(problem: ItemProblem, contest: _Contest, deadline: Deadline) -> None
     widest = max(1, _MAX_CELLS // (len(problem.sequence) * len(problem.pipeline)))
     work = 0
     for width in (_BEAM, *_WIDTHS):
-        if contest.is_proven or width > widest or 4 * work > _WORK:
+        if contest.is_proven or width > widest or _GROWTH * work > _WORK:
             return
         found = search(problem, bounds, width=width, target_us=contest.target_us, deadline=deadline)
         if found.cut is not None:
@@ -86,7 +87,6 @@ def _narrow(problem: ItemProblem, contest: _Contest, deadline: Deadline) -> None
         if width == _BEAM and not contest.is_proven:
             by_bytes = any_byte_bound_us(problem, deadline.share(_BYTES_SHARE))
             contest.prove(by_bytes + problem.pipeline.delay_us)
-            bounds = label_bounds(problem, contest.known_us)
         work = found.work
 
 

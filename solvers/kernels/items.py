@@ -10,6 +10,7 @@ Traps     latencies are without the pipeline's delay.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -247,15 +248,13 @@ def filled(arrays: ItemArrays, walk: CapWalk, cap_bytes: int) -> Ends:
 def next_cap(arrays: ItemArrays, walk: CapWalk, ends: Ends) -> int:
     """Return the least greater cap that gives another layout, 0 without one."""
     caps, sizes = list[int](), arrays.ends_bytes
-    for place, (first, last) in enumerate(pairwise((0, *ends))):
+    for place, (first, last) in enumerate(pairwise((0, *ends[:-1]))):  # the last one stays
         if place == 0 and walk.first_bytes:
             continue
-        size = int(sizes[last] - sizes[first])
         if walk.is_before:
-            if last < arrays.items:
-                caps.append(int(sizes[last + 1] - sizes[first]))
-        elif size >= walk.next_cap:
-            caps.append(size + 1)
+            caps.append(int(sizes[last + 1] - sizes[first]))
+        else:
+            caps.append(int(sizes[last] - sizes[first]) + 1)
     return min(caps, default=0)
 
 
@@ -304,12 +303,12 @@ class _Row:
         return came
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Label:
     times: list[float]
     bound: float
-    came: int
-    parent: int
+    end: int
+    parent: _Label | None
     count: int
 
 
@@ -329,11 +328,12 @@ class PlainLabels:
         self._ready_rest: list[float] = bounds.ready_rest_us.tolist()
         self._is_rising = bounds.is_rising
         self._is_counted = arrays.max_fragments < arrays.items
-        self._best, self._dropped, self._end = inf, inf, (0, 0)
+        self._best, self._dropped = inf, inf
+        self._last: _Label | None = None
         self._next, self._work, self._live = 1, 0, [0]
         start = self._clamped(0, [0.0] * arrays.stages)
         self._at: list[list[_Label]] = [[] for _ in self._ready]
-        self._at[0].append(_Label(start, self._bound(0, start), -1, -1, 0))
+        self._at[0].append(_Label(start, self._bound(0, start), 0, None, 0))
 
     def advance(self, work: int) -> bool:
         """Go on for about this much work; return whether it has ended."""
@@ -358,16 +358,11 @@ class PlainLabels:
         """Return the best cut that was met, and what is proven by now."""
         bound = self._dropped
         if self._next <= self._arrays.items:
-            open_bounds = (label.bound for item in self._live for label in self._at[item])
-            bound = min(bound, min(open_bounds, default=inf))
-        ends = list[int]()
-        if self._best < inf:
-            ends.append(self._arrays.items)
-            item, place = self._end
-            while item > 0:
-                ends.append(item)
-                label = self._at[item][place]
-                item, place = label.came, label.parent
+            bound = min(bound, min((self._at[item][0].bound for item in self._live), default=inf))
+        ends, label = list[int](), self._last
+        while label is not None and label.end > 0:
+            ends.append(label.end)
+            label = label.parent
         return LabelsFound(self._best, tuple(reversed(ends)), bound, self._work)
 
     def _extend(self, item: int, end: int) -> bool:
@@ -375,10 +370,10 @@ class PlainLabels:
         is_last, left = end == arrays.items, self._left[end]
         is_live = not self._is_rising
         self._work += len(self._at[item])
-        for place, label in enumerate(self._at[item]):
+        for label in self._at[item]:
             target, ready, count = min(self._best, self._target), self._ready[end], label.count + 1
             if label.bound >= target:
-                continue
+                break
             if self._is_counted and count + (not is_last) > arrays.max_fragments:
                 is_live |= count <= arrays.max_fragments
                 continue
@@ -390,31 +385,35 @@ class PlainLabels:
             is_live |= is_short
             if is_last:
                 if ready < target:
-                    self._best, self._end = ready, (item, place)
+                    self._best, self._last = ready, _Label(after, ready, end, label, count)
                 continue
             if self._is_rising and not is_short:
                 continue
             after = self._clamped(end, after)
             bound = self._bound(end, after)
             if bound < target:
-                self._offer(end, _Label(after, bound, item, place, count))
+                self._offer(end, _Label(after, bound, end, label, count))
         return is_live
 
     def _offer(self, end: int, new: _Label) -> None:
-        labels = self._at[end]
-        for place, old in enumerate(labels):
-            if self._is_as_good(old, new):
-                self._work += place
-                return
-        self._work += 2 * len(labels)
-        labels[:] = [old for old in labels if not self._is_as_good(new, old)]
-        if len(labels) < self._width:
-            labels.append(new)
+        labels, bound = self._at[end], new.bound
+        is_full = len(labels) >= self._width
+        if is_full and bound >= self._dropped and bound >= labels[-1].bound:
             return
-        worst = max(range(len(labels)), key=lambda place: labels[place].bound)
-        self._dropped = min(self._dropped, max(labels[worst].bound, new.bound))
-        if labels[worst].bound > new.bound:
-            labels[worst] = new
+        for place, old in enumerate(labels):
+            if old.bound > bound:
+                break
+            if self._is_as_good(old, new):
+                self._work += place + 1
+                return
+        self._work += len(labels)
+        labels[:] = [old for old in labels if not self._is_as_good(new, old)]
+        if len(labels) >= self._width:
+            if labels[-1].bound <= bound:
+                self._dropped = min(self._dropped, bound)
+                return
+            self._dropped = min(self._dropped, labels.pop().bound)
+        labels.insert(bisect_right(labels, bound, key=lambda old: old.bound), new)
 
     def _is_as_good(self, one: _Label, other: _Label) -> bool:
         if self._is_counted and one.count > other.count:
@@ -452,7 +451,7 @@ def _costs(arrays: ItemArrays) -> Callable[[int, int], list[float]]:
         size, end = float(sizes[last] - sizes[first]), place + count - 1
         while place < end and size > ends[place]:
             place += 1
-        line_us = range_overheads[place] + range_costs[place] * size / 1000.0
+        line_us: float = range_overheads[place] + range_costs[place] * size / 1000.0
         return line_us + own
 
     stages = range(arrays.stages)

@@ -9,12 +9,14 @@
              raised to what any further fragment lets them be; its bound; where it came from.
    Cost      labels times ends they are extended to; a list is no longer than the width.
    Exact     while no list is cut; what is dropped is remembered by the least bound among it.
-   Traps     a list is final once its item is behind: labels are named by their place in it. */
+   Traps     a list is final once its item is behind: labels are named by their place in it. What
+             is as good as another is never dropped for it, and has no greater bound. */
 
 typedef struct {
     double *F;     /* (room, n) */
     double *bound; /* (room) */
     int64_t *from, *parent, *count; /* (room) the label before, and fragments so far */
+    int64_t *order; /* (room) the places in use by rising bound, then the free ones */
     int64_t labels, room;
 } list_of;
 
@@ -30,6 +32,7 @@ struct sluice_item_labels {
 static void list_free(list_of *list)
 {
     free(list->F), free(list->bound), free(list->from), free(list->parent), free(list->count);
+    free(list->order);
 }
 
 static int list_grow(list_of *list, int64_t n)
@@ -45,20 +48,14 @@ static int list_grow(list_of *list, int64_t n)
     list->parent = parent ? parent : list->parent;
     void *count = realloc(list->count, (size_t)room * sizeof *list->count);
     list->count = count ? count : list->count;
-    if (!F || !bound || !from || !parent || !count)
+    void *order = realloc(list->order, (size_t)room * sizeof *list->order);
+    list->order = order ? order : list->order;
+    if (!F || !bound || !from || !parent || !count || !order)
         return -1;
+    for (int64_t place = list->room; place < room; place++)
+        list->order[place] = place;
     list->room = room;
     return 0;
-}
-
-static void put(list_of *list, int64_t at, int64_t n, const double *F, double bound, int64_t from,
-                int64_t parent, int64_t count)
-{
-    memcpy(list->F + at * n, F, (size_t)n * sizeof *F);
-    list->bound[at] = bound;
-    list->from[at] = from;
-    list->parent[at] = parent;
-    list->count[at] = count;
 }
 
 /* Raise each time to what the next fragment, which begins with item j+1, lets it be. */
@@ -107,47 +104,86 @@ sluice_item_labels *sluice_item_labels_new(const sluice_label_problem *problem)
     }
     double F[SLUICE_ITEMS_MAX_STAGES] = {0.0};
     clamp(problem, 0, F);
-    put(labels->at, 0, problem->of->stages, F, bound_of(problem, 0, F), -1, -1, 0);
-    labels->at[0].labels = 1;
+    list_of *start = labels->at;
+    memcpy(start->F, F, (size_t)problem->of->stages * sizeof *F);
+    start->bound[0] = bound_of(problem, 0, F);
+    start->from[0] = start->parent[0] = -1;
+    start->count[0] = 0;
+    start->labels = 1;
     labels->live_count = labels->next = 1;
     labels->best = labels->dropped = INFINITY;
     return labels;
 }
 
-/* A new label at j, unless another one there is as good: -1 where memory is short. */
+/* How many labels have a bound below this, or at it where `is_with`. */
+static int64_t labels_below(const list_of *list, double bound, int is_with)
+{
+    int64_t low = 0, high = list->labels;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        double here = list->bound[list->order[middle]];
+        if (here < bound || (is_with && here == bound))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void drop(sluice_item_labels *labels, double bound)
+{
+    labels->dropped = bound < labels->dropped ? bound : labels->dropped;
+}
+
+/* A new label at j, unless another one there is as good: -1 where memory is short. What is as good
+   as another has no greater bound, so that a part of the list is looked at for either. */
 static int offer(sluice_item_labels *labels, int64_t j, const double *F, double bound, int64_t from,
                  int64_t parent, int64_t count)
 {
     const sluice_label_problem *problem = &labels->problem;
     const int64_t n = problem->of->stages;
     list_of *to = labels->at + j;
-    int64_t kept = 0, worst = 0;
-    for (int64_t y = 0; y < to->labels; y++)
+    const int is_full = to->labels >= problem->width;
+    if (is_full && bound >= labels->dropped && bound >= to->bound[to->order[to->labels - 1]])
+        return 0; /* it would be dropped, and proves nothing less */
+    const int64_t behind = labels_below(to, bound, 1);
+    for (int64_t o = 0; o < behind; o++) {
+        int64_t y = to->order[o];
         if (is_below(n, to->F + y * n, F) && (!problem->is_counted || to->count[y] <= count)) {
-            labels->work += y;
+            labels->work += o + 1;
             return 0;
         }
-    labels->work += 2 * to->labels;
-    for (int64_t y = 0; y < to->labels; y++) {
+    }
+    labels->work += to->labels;
+    int64_t kept = labels_below(to, bound, 0);
+    for (int64_t o = kept; o < to->labels; o++) { /* the places of worse ones come behind */
+        int64_t y = to->order[o];
         if (is_below(n, F, to->F + y * n) && (!problem->is_counted || count <= to->count[y]))
             continue;
-        if (kept < y)
-            put(to, kept, n, to->F + y * n, to->bound[y], to->from[y], to->parent[y], to->count[y]);
-        worst = to->bound[kept] > to->bound[worst] ? kept : worst;
-        kept++;
+        to->order[o] = to->order[kept];
+        to->order[kept++] = y;
     }
     to->labels = kept;
     if (kept >= problem->width) { /* the one of the greatest bound goes */
-        double gone = to->bound[worst] > bound ? to->bound[worst] : bound;
-        labels->dropped = gone < labels->dropped ? gone : labels->dropped;
-        if (to->bound[worst] > bound)
-            put(to, worst, n, F, bound, from, parent, count);
-        return 0;
+        int64_t last = to->order[kept - 1];
+        if (to->bound[last] <= bound) {
+            drop(labels, bound);
+            return 0;
+        }
+        drop(labels, to->bound[last]);
+        to->labels--;
     }
-    if (kept == to->room && list_grow(to, n))
+    if (to->labels == to->room && list_grow(to, n))
         return -1;
-    put(to, kept, n, F, bound, from, parent, count);
-    to->labels = kept + 1;
+    int64_t place = to->order[to->labels], at = labels_below(to, bound, 1);
+    memmove(to->order + at + 1, to->order + at, (size_t)(to->labels - at) * sizeof *to->order);
+    to->order[at] = place;
+    to->labels++;
+    memcpy(to->F + place * n, F, (size_t)n * sizeof *F);
+    to->bound[place] = bound;
+    to->from[place] = from;
+    to->parent[place] = parent;
+    to->count[place] = count;
     return 0;
 }
 
@@ -169,12 +205,12 @@ static int extend(sluice_item_labels *labels, int64_t i, int64_t j)
     for (int64_t s = 0; s < n; s++)
         time[s] = item_cost(of, s, i, j);
     labels->work += at->labels;
-    for (int64_t l = 0; l < at->labels; l++) {
+    for (int64_t o = 0; o < at->labels; o++) {
         double target = target_of(labels), ready = of->ready_us[j];
+        const int64_t l = at->order[o], count = at->count[l] + 1;
         const double *before = at->F + l * n;
-        int64_t count = at->count[l] + 1;
         if (at->bound[l] >= target)
-            continue;
+            break; /* and so are all behind it */
         if (problem->is_counted && count + (j < m) > of->max_fragments) {
             is_live |= count <= of->max_fragments; /* it may still be extended to the end */
             continue;
@@ -242,8 +278,8 @@ double sluice_item_labels_best(const sluice_item_labels *labels, int64_t *ends, 
     if (labels->next <= m) /* what was not looked at goes through a label that is still live */
         for (int64_t place = 0; place < labels->live_count; place++) {
             const list_of *list = labels->at + labels->live[place];
-            for (int64_t l = 0; l < list->labels; l++)
-                bound = list->bound[l] < bound ? list->bound[l] : bound;
+            double lowest = list->bound[list->order[0]]; /* of a live item: it has labels */
+            bound = lowest < bound ? lowest : bound;
         }
     *bound_us = bound;
     *work = labels->work;

@@ -212,33 +212,40 @@ int sluice_items_pair(const sluice_item_pair *of, double *rest_us)
 
 #define SAME 1e-12 /* latencies that differ by less, relative, are equal: fewer fragments win */
 
-/* The end of the fragment behind `first` that a program fills by this rule up to this cap. */
-static int64_t filled(const sluice_items *of, int64_t is_before, int64_t first, int64_t cap)
+/* The end of the fragment behind `first` that a program fills by this rule up to this cap; it is
+   not below `known`. By steps that double: layouts change little from cap to cap. */
+static int64_t filled(const sluice_items *of, int64_t is_before, int64_t first, int64_t cap,
+                      int64_t known)
 {
     const int64_t *bytes = of->bytes, m = of->items;
-    int64_t low = first + 1, high = m, size = bytes[first] + cap;
-    while (low < high) { /* until: the least end that reaches it; before: the last within it */
-        int64_t middle = is_before ? (low + high + 1) / 2 : (low + high) / 2;
-        int is_enough = is_before ? bytes[middle] > size : bytes[middle] >= size;
-        if (is_before)
-            low = is_enough ? low : middle, high = is_enough ? middle - 1 : high;
-        else
-            high = is_enough ? middle : high, low = is_enough ? low : middle + 1;
+    const int64_t size = bytes[first] + cap + is_before; /* the first end with so much is searched */
+    int64_t low = known > first + 1 ? known : first + 1, high = low, step = 1;
+    while (high <= m && bytes[high] < size) {
+        low = high + 1;
+        high += step;
+        step *= 2;
     }
-    return low;
+    high = high <= m ? high : m + 1;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (bytes[middle] < size)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (is_before)
+        return low - 1 > first ? low - 1 : first + 1;
+    return low < m ? low : m;
 }
 
 static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t count,
                     const int64_t *ends, int64_t is_admitted)
 {
     int64_t cap = walk->next_cap, next = 0;
-    for (int64_t q = walk->first_bytes > 0 ? 1 : 0; q < count; q++) {
-        int64_t first = q ? ends[q - 1] : 0, size = of->bytes[ends[q]] - of->bytes[first], at = 0;
-        if (walk->is_before)
-            at = ends[q] < of->items ? of->bytes[ends[q] + 1] - of->bytes[first] : 0;
-        else if (size >= cap)
-            at = size + 1;
-        if (at && (!next || at < next))
+    for (int64_t q = walk->first_bytes > 0 ? 1 : 0; q < count - 1; q++) { /* the last stays */
+        int64_t first = of->bytes[q ? ends[q - 1] : 0];
+        int64_t at = walk->is_before ? of->bytes[ends[q] + 1] - first : of->bytes[ends[q]] - first + 1;
+        if (!next || at < next)
             next = at;
     }
     walk->layouts++;
@@ -257,14 +264,14 @@ static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t coun
 
 int sluice_items_caps(const sluice_items *of, sluice_item_caps *walk, int64_t work)
 {
-    int64_t *ends = malloc((size_t)of->items * sizeof *ends);
+    int64_t *ends = calloc((size_t)of->items, sizeof *ends);
     if (!ends)
         return -1;
     while (walk->next_cap && work > 0) {
         int64_t count = 0, is_admitted = 1;
         for (int64_t first = 0; first < of->items; first = ends[count++]) {
             int64_t own = !first && walk->first_bytes ? walk->first_bytes : walk->next_cap;
-            ends[count] = filled(of, walk->is_before, first, own);
+            ends[count] = filled(of, walk->is_before, first, own, ends[count]);
             is_admitted &= of->earliest[ends[count]] <= first;
         }
         work -= count;

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.compiler import ROOT, compiler
+from tests.support.system import require_system
 
 Layers = list[tuple[list[int], float]]  # floats of each tensor, and seconds of backward
 _SUPPORT = ROOT / "tests" / "support"
@@ -100,12 +101,44 @@ class Training:
             for out, _ in printed
         ]
 
+    def torchrun(self, script: Path) -> str:
+        """Return what a script printed in two processes of this machine, without the link."""
+        paths = (self._package, ROOT / "examples")
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        }
+        words = [self._python, "-m", "torch.distributed.run", "--nproc-per-node", "2", script]
+        done = subprocess.run(
+            list(map(str, words)),
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
+            timeout=_LIMIT_S,
+        )
+        return done.stdout
+
 
 def real_time_priority() -> int:
     """The priority that processes may have here; 0 where they may have none."""
     asks = f"import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param({_PRIORITY}))"
     done = subprocess.run([sys.executable, "-c", asks], check=False, capture_output=True)
     return 0 if done.returncode else _PRIORITY
+
+
+def torch_python() -> Path:
+    """The Python that SLUICE_TORCH_PYTHON names, with torch; skips the test where there is none, or
+    no right to make network namespaces.
+    """
+    named = os.environ.get("SLUICE_TORCH_PYTHON", "")
+    asked = [named, "-c", "import numpy, torch"]
+    has_torch = named and not subprocess.run(asked, check=False, capture_output=True).returncode
+    install = "python3 -m venv torch && torch/bin/pip install torch numpy"
+    require_system(has_torch, "PyTorch, in the Python of SLUICE_TORCH_PYTHON", install)
+    require_system(os.geteuid() == 0, "root, for network namespaces", "sudo")
+    return Path(named)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from analysis.buckets import BucketAdvice, advise_buckets, buckets_of, verified_
 from domain.bucket_setting import BucketSetting
 from domain.items import ItemSequence
 from fitting.queued import queued_line
+from tests.architecture.documents import document
 from tests.support.compiler import ROOT
 from tests.support.counts import is_campaign
 from tests.support.ddp_training import (
@@ -30,10 +32,10 @@ from tests.support.ddp_training import (
     Training,
     convolutions,
     real_time_priority,
+    torch_python,
     training,
     transformer,
 )
-from tests.support.system import require_system
 from tools.package_build import stage
 
 RECORDED = ROOT / "tests" / "data" / "buckets"
@@ -42,6 +44,7 @@ CAPS_MB = (0.02, 0.05, 0.2, 0.5, 1.0, 3.0)
 WORST, MIDDLE = 0.10, 0.05  # of predicted times, on every setting and in the median
 NEAR_BEST = 0.05  # of the best cap over the best that was swept
 NOISE = 0.02  # of a list over the best cap
+TUTORIAL = document("docs/tutorial-ddp.md")
 LINES_OF_THE_EXAMPLE = 40  # beside imports and what is written for people
 
 
@@ -124,6 +127,23 @@ def test_the_example_is_short() -> None:
     assert len(written) <= LINES_OF_THE_EXAMPLE
 
 
+def test_the_tutorial_without_torch(tmp_path: Path) -> None:
+    """Its functions, of the package as it is installed, give what it shows."""
+    stage(ROOT, tmp_path / "sluice")
+    blocks = [pair for pair in TUTORIAL.blocks() if pair[0].language == "py"]
+    example, shown = blocks[-1]
+    assert shown is not None
+    program = f"{example.text}\nimport sys\nprint('torch' in sys.modules, 'app' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{shown.text}\nFalse False\n"
+
+
 class TestTraining:
     """Two processes, a link of 200 Mbit/s and 1.5 ms one way."""
 
@@ -132,20 +152,19 @@ class TestTraining:
     @pytest.fixture(scope="class")
     def trained(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
         """The processes, with the package as a wheel has it."""
-        named = os.environ.get("SLUICE_TORCH_PYTHON", "")
-        has_torch = (
-            named
-            and not subprocess.run(
-                [named, "-c", "import numpy, torch"], check=False, capture_output=True
-            ).returncode
-        )
-        install = "python3 -m venv torch && torch/bin/pip install torch numpy"
-        require_system(has_torch, "PyTorch, in the Python of SLUICE_TORCH_PYTHON", install)
-        require_system(os.geteuid() == 0, "root, for network namespaces", "sudo")
+        python = torch_python()
         folder = tmp_path_factory.mktemp("training")
         stage(ROOT, folder / "package" / "sluice")
-        with training(Path(named), folder / "package", folder, Link()) as processes:
+        with training(python, folder / "package", folder, Link()) as processes:
             yield processes
+
+    def test_the_tutorial(self, trained: Training, tmp_path: Path) -> None:
+        """Its script, as it stands, by torchrun."""
+        script = next(block for block, _ in TUTORIAL.blocks() if block.language == "py").text
+        (tmp_path / "train.py").write_text(f"{script}\nstep(model)\ndist.destroy_process_group()\n")
+        printed = trained.torchrun(tmp_path / "train.py")
+        assert " gradients, 12607488 bytes, " in printed.splitlines()[0]
+        assert printed.splitlines()[-1].startswith(("Set bucket_cap_mb", "Keep the default"))
 
     @pytest.mark.parametrize("name", SHAPES)
     def test_nine_settings(

@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     )
     from sluice.domain.aggregate import Aggregate
     from sluice.domain.bucket_setting import BucketSetting
-    from sluice.domain.items import ItemProblem, ItemSequence
+    from sluice.domain.items import Fill, FillRule, ItemProblem, ItemSequence, layout
     from sluice.domain.pipeline import Pipeline, Stage, pipeline_of_lines
     from sluice.domain.problem import AggregateProblem, FragmentLimits, Problem
     from sluice.domain.solution import Solution, Status, Strategy
     from sluice.fitting.queued import queued_line
     from sluice.solvers import baselines, compile_table, solve
+    from sluice.solvers.items.solve import solve_items
 
 _HOMES = {
     "Aggregate": "domain.aggregate",
     "AggregateProblem": "domain.problem",
     "BucketSetting": "domain.bucket_setting",
+    "Fill": "domain.items",
+    "FillRule": "domain.items",
     "FragmentLimits": "domain.problem",
     "ItemProblem": "domain.items",
     "ItemSequence": "domain.items",
@@ -52,11 +55,13 @@ _HOMES = {
     "compile_table": "solvers",
     "exact_buckets": "analysis.buckets",
     "find_buckets": "analysis.bucket_trial",
+    "layout": "domain.items",
     "one_cap_buckets": "analysis.buckets",
     "pipeline_of_lines": "domain.pipeline",
     "queued_line": "fitting.queued",
     "queued_sizes": "analysis.buckets",
     "solve": "solvers",
+    "solve_items": "solvers.items.solve",
     "verified_buckets": "analysis.buckets",
 }
 
@@ -64,6 +69,8 @@ __all__ = [
     "Aggregate",
     "AggregateProblem",
     "BucketSetting",
+    "Fill",
+    "FillRule",
     "FragmentLimits",
     "ItemProblem",
     "ItemSequence",
@@ -80,11 +87,13 @@ __all__ = [
     "compile_table",
     "exact_buckets",
     "find_buckets",
+    "layout",
     "one_cap_buckets",
     "pipeline_of_lines",
     "queued_line",
     "queued_sizes",
     "solve",
+    "solve_items",
     "verified_buckets",
 ]
 

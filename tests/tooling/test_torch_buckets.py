@@ -128,20 +128,21 @@ def test_the_example_is_short() -> None:
 
 
 def test_the_tutorial_without_torch(tmp_path: Path) -> None:
-    """Its functions, of the package as it is installed, give what it shows."""
+    """Its examples, of the package as it is installed, give what it shows."""
     stage(ROOT, tmp_path / "sluice")
-    blocks = [pair for pair in TUTORIAL.blocks() if pair[0].language == "py"]
-    example, shown = blocks[-1]
-    assert shown is not None
-    program = f"{example.text}\nimport sys\nprint('torch' in sys.modules, 'app' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"{shown.text}\nFalse False\n"
+    blocks = [pair for pair in TUTORIAL.blocks() if pair[0].language == "py"][1:]
+    assert len(blocks) == 3
+    for example, shown in blocks:
+        assert shown is not None
+        unloaded = "print([name for name in ('torch', 'app') if name in sys.modules])"
+        done = subprocess.run(
+            [sys.executable, "-c", f"import sys\n{example.text}\n{unloaded}"],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == f"{shown.text}\n[]\n"
 
 
 class TestTraining:

@@ -259,8 +259,8 @@ def verified_buckets(
     timed = tuple(_timed(one, times_us[one.setting], default_us) for one in advice.tried)
     allowed = ALPHA / max(1, len(timed) - 1)
     beating = [one for one in timed[1:] if one.ratio < exp(-MARGIN) and one.chance <= allowed]
-    least = min((one.ratio for one in beating), default=inf)
-    kept = next((one for one in beating if one.ratio <= least * exp(MARGIN)), timed[0])
+    min_ratio = min((one.ratio for one in beating), default=inf)
+    kept = next((one for one in beating if one.ratio <= min_ratio * exp(MARGIN)), timed[0])
     return VerifiedBuckets(advice, timed, kept.buckets.setting, rounds)
 
 

@@ -30,6 +30,7 @@ from analysis.buckets import (
     queued_sizes,
     verified_buckets,
 )
+from contract.limits import MAX_NAME_LENGTH
 from domain.bucket_setting import BucketSetting
 from domain.errors import InvalidInput
 from domain.items import ItemSequence
@@ -113,8 +114,8 @@ def step_times(
 
 
 def sequence_of(runs: Sequence[Gradients]) -> ItemSequence:
-    """Return the gradients in the last run's order, each ready at the median of its times. Raises
-    InvalidInput where not every run has the same.
+    """Return the gradients in the last run's order, each ready at the median of its times; of
+    a long name the end stays. Raises InvalidInput where not every run has the same.
     """
     last = runs[-1]
     if any(run.keys() != last.keys() for run in runs):
@@ -124,7 +125,8 @@ def sequence_of(runs: Sequence[Gradients]) -> ItemSequence:
             field="gradients",
         )
     ready_us = [median(run[name][1] for run in runs) for name in last]
-    return ItemSequence.of([size for size, _ in last.values()], ready_us, names=tuple(last))
+    names = [name[-MAX_NAME_LENGTH:] for name in last]
+    return ItemSequence.of([size for size, _ in last.values()], ready_us, names=names)
 
 
 def _advice(

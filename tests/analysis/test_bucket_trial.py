@@ -164,6 +164,14 @@ def test_ready_times_are_medians_in_the_last_order() -> None:
     assert found == ItemSequence.of([8, 4], [3.0, 5.0], names=["b", "a"])
 
 
+def test_of_a_long_name_the_end_stays() -> None:
+    long = "model." + "layers." * 100 + "weight"
+    found = sequence_of([{long: (4, 1.0)}])
+    assert found.names is not None
+    assert long.endswith(found.names[0])
+    assert found.names[0].endswith("layers.weight")
+
+
 def test_gradients_that_are_not_always_there_are_refused() -> None:
     with pytest.raises(InvalidInput, match="same gradients in every step"):
         sequence_of([{"a": (4, 1.0)}, {"a": (4, 1.0), "b": (8, 2.0)}])

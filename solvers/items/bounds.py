@@ -12,6 +12,7 @@ Traps     only lines with an overhead that is not negative may be counted once f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, inf
 
@@ -20,10 +21,10 @@ from numpy.typing import NDArray
 
 from contract.limits import MAX_NS_PER_BYTE, MAX_STAGES
 from domain.errors import StrategyDeclined
-from domain.items import ItemProblem
+from domain.items import ItemCut, ItemProblem
 from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits, Problem
-from domain.solution import Strategy
+from domain.solution import Solution, Strategy
 from solvers.backends import backend_of
 from solvers.contract import Deadline, SolveOptions
 from solvers.items.arrays import arrays_of, item_kernels
@@ -180,8 +181,18 @@ def _rises(stage: Stage) -> bool:
     return True
 
 
-def any_byte_bound_us(problem: ItemProblem, deadline: Deadline) -> float:
-    """Return a bound by cuts at any byte, in µs, without the delay.
+@dataclass(frozen=True, slots=True)
+class AnyByte:
+    """A bound by cuts at any byte, in µs, without the delay, and its cut at the nearest ends of
+    items; None without one that the limits admit.
+    """
+
+    bound_us: float
+    cut: ItemCut | None
+
+
+def any_byte(problem: ItemProblem, deadline: Deadline) -> AnyByte:
+    """Return a bound by cuts at any byte, and what is near the cut behind it.
 
     Each line below the ready curve is a front stage: fragments are no later than it. What items
     take by themselves counts by the least of it a byte.
@@ -194,22 +205,34 @@ def any_byte_bound_us(problem: ItemProblem, deadline: Deadline) -> float:
     )
     curve = _lines_below_curve(arrays.ends_bytes, arrays.ready_us)
     step = -(-len(curve) // _MAX_CURVE_LINES)
-    best_us = 0.0
+    best = AnyByte(0.0, None)
     for start_us, us_per_byte in curve[::step]:
         left_s = deadline.remaining_s
         if left_s <= 0.0:
             break
         options = SolveOptions(_BYTES_GAP, min(_BYTES_S, left_s))
-        bound_us = start_us + _bytes_us(problem, stages, 1000.0 * us_per_byte, options)
-        best_us = max(best_us, bound_us)
-    return best_us
+        found = _at_any_byte(problem, stages, 1000.0 * us_per_byte, options)
+        if found is not None and start_us + found.lower_bound_us > best.bound_us:
+            cut = _nearest(problem, found.schedule.fragment_bytes)
+            best = AnyByte(start_us + found.lower_bound_us, cut)
+    return best
 
 
-def _bytes_us(
+def _nearest(problem: ItemProblem, fragment_bytes: tuple[int, ...]) -> ItemCut | None:
+    ends = arrays_of(problem).ends_bytes
+    wanted = np.cumsum(fragment_bytes)
+    behind = np.searchsorted(ends, wanted)
+    is_before = wanted - ends[behind - 1] < ends[behind] - wanted
+    items = set((behind - is_before).tolist()) | {len(problem.sequence)}
+    cut = tuple(sorted(items - {0}))
+    return cut if problem.admits(cut) else None
+
+
+def _at_any_byte(
     problem: ItemProblem, stages: tuple[Stage, ...], ns_per_byte: float, options: SolveOptions
-) -> float:
+) -> Solution | None:
     if ns_per_byte > MAX_NS_PER_BYTE or len(stages) == MAX_STAGES:
-        return 0.0
+        return None
     if ns_per_byte > 0.0:
         stages = (Stage.of_line("ready", overhead_us=0.0, ns_per_byte=ns_per_byte), *stages)
     cap = problem.max_fragment_bytes
@@ -220,10 +243,9 @@ def _bytes_us(
         Pipeline(stages), problem.sequence.total_bytes, limits, fragment_cap=len(problem.sequence)
     )
     try:
-        found = backend_of(asked.model).solve(asked, Strategy.EXACT, options)
+        return backend_of(asked.model).solve(asked, Strategy.EXACT, options)
     except StrategyDeclined:
-        return 0.0
-    return found.lower_bound_us
+        return None
 
 
 def _with_items(stage: Stage, column: tuple[float, ...] | None, sizes: Ints) -> Stage:

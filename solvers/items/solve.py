@@ -16,9 +16,10 @@ from domain.errors import SolverFailed
 from domain.items import Fill, FillRule, ItemCut, ItemProblem, ItemSolution
 from solvers.assemble import status_of
 from solvers.contract import Deadline, SolveOptions
-from solvers.items.bounds import any_byte_bound_us, label_bounds, lower_bound_us
+from solvers.items.bounds import any_byte, label_bounds, lower_bound_us
 from solvers.items.caps import best_cap
 from solvers.items.labels import search
+from solvers.items.moves import improved
 from solvers.items.one_wire import is_one_wire, one_wire_cut, unlimited_cut
 from solvers.items.two_stage import is_two_stage, two_stage_cut
 
@@ -42,10 +43,10 @@ def solve_items(problem: ItemProblem, options: SolveOptions = _DEFAULT) -> ItemS
     contest = _Contest(problem, options)
     deadline = Deadline.after(options.time_limit_s)
     if is_one_wire(problem):
-        contest.prove(problem.latency_us(unlimited_cut(problem)))
         cut = one_wire_cut(problem)
         if cut is not None:
             return contest.exact(cut)
+        contest.prove(problem.latency_us(unlimited_cut(problem)))
     contest.offer(_longest_fragments(problem))
     for rule in Fill:
         choice = best_cap(problem, FillRule(rule), deadline.share(_CAPS_SHARE))
@@ -85,8 +86,11 @@ def _narrow(problem: ItemProblem, contest: _Contest, deadline: Deadline) -> None
         if found.cut_off:
             return
         if width == _BEAM and not contest.is_proven:
-            by_bytes = any_byte_bound_us(problem, deadline.share(_BYTES_SHARE))
-            contest.prove(by_bytes + problem.pipeline.delay_us)
+            by_bytes = any_byte(problem, deadline.share(_BYTES_SHARE))
+            contest.prove(by_bytes.bound_us + problem.pipeline.delay_us)
+            if by_bytes.cut is not None:
+                contest.offer(by_bytes.cut)
+            contest.offer(improved(problem, contest.cut, deadline.share(_BYTES_SHARE)))
         work = found.work
 
 
@@ -95,7 +99,7 @@ class _Contest:
 
     def __init__(self, problem: ItemProblem, options: SolveOptions) -> None:
         self._problem, self._options = problem, options
-        self._cut: ItemCut = ()
+        self.cut: ItemCut = ()
         self._latency_us, self._bound_us = inf, 0.0
         self.cut_off = False
 
@@ -105,7 +109,7 @@ class _Contest:
             raise SolverFailed("a strategy returned a cut that breaks the limits")
         latency_us = self._problem.latency_us(cut)
         if latency_us < self._latency_us:
-            self._cut, self._latency_us = cut, latency_us
+            self.cut, self._latency_us = cut, latency_us
 
     def prove(self, bound_us: float) -> None:
         """Raise the bound over every admitted cut; µs, delay included."""
@@ -147,7 +151,7 @@ class _Contest:
         )
         return ItemSolution(
             problem=self._problem,
-            cut=self._cut,
+            cut=self.cut,
             latency_us=self._latency_us,
             lower_bound_us=bound_us,
             status=status,

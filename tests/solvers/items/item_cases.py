@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import inf, log10
 from random import Random
@@ -48,7 +48,7 @@ ORACLES = (
 )
 
 
-def pipeline_of(stages: list[tuple[float, float]], delay_us: float = 0.0) -> Pipeline:
+def pipeline_of(stages: Sequence[tuple[float, float]], delay_us: float = 0.0) -> Pipeline:
     """Stages of one line each, called s0, s1, .."""
     lines = (
         Stage.of_line(f"s{place}", overhead_us=overhead, ns_per_byte=cost)

@@ -13,7 +13,7 @@ from domain.items import ItemProblem, ItemSequence
 from domain.pipeline import FitRange, Pipeline, Stage
 from solvers.contract import Deadline
 from solvers.items.arrays import arrays_of, item_kernels
-from solvers.items.bounds import any_byte_bound_us, label_bounds, lower_bound_us
+from solvers.items.bounds import any_byte, label_bounds, lower_bound_us
 from tests.solvers.items.item_cases import (
     all_cuts,
     best_of_all_us,
@@ -94,15 +94,18 @@ def test_any_byte_is_below_every_cut() -> None:
     random = Random(4)
     for case in range(count(120, share=40)):
         problem = some_problem(random, random.randint(1, 9), 1 + case % 4, has_ranges=case % 4 == 0)
-        bound_us = any_byte_bound_us(problem, Deadline.after(20.0))
-        assert bound_us <= (best_of_all_us(problem) - problem.pipeline.delay_us) * (1.0 + 1e-6)
+        found = any_byte(problem, Deadline.after(20.0))
+        assert found.cut is None or problem.admits(found.cut)
+        assert found.bound_us <= (best_of_all_us(problem) - problem.pipeline.delay_us) * (
+            1.0 + 1e-6
+        )
 
 
 def test_any_byte_is_close_where_items_are_fine() -> None:
     """A thousand equal items behind an even calculation: within 2 % of the best label's cut."""
     problem = shaped_problem(Random(5), 400, 2, "equal")
     own_us = lower_bound_us(problem, label_bounds(problem, 1e300))
-    assert any_byte_bound_us(problem, Deadline.after(20.0)) >= 0.98 * own_us
+    assert any_byte(problem, Deadline.after(20.0)).bound_us >= 0.98 * own_us
 
 
 def test_limits_raise_the_bound() -> None:
@@ -126,4 +129,4 @@ def test_a_cost_that_falls_with_size() -> None:
 
 def test_no_time_no_bound() -> None:
     problem = shaped_problem(Random(6), 50, 2, "equal")
-    assert any_byte_bound_us(problem, Deadline.after(0.0)) == 0.0
+    assert any_byte(problem, Deadline.after(0.0)).bound_us == 0.0

@@ -17,6 +17,7 @@
 #include "equal.h"
 #include "groups.h"
 #include "interior_point.h"
+#include "items.h"
 #include "project.h"
 #include "recurrence.h"
 #include "repeat.h"
@@ -656,6 +657,115 @@ static void searches(void)
     free(size), free(of.low), free(of.high), free(of.g), free(of.G);
 }
 
+/* ---- items ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    sluice_items of;
+    double *ready, *spent, *overhead, *head, *rest, *ready_rest, *left;
+    int64_t *bytes, *ranges, *first, *earliest;
+    double end[2], range_overhead[2], range_cost[2];
+} some_items;
+
+static void items_made(some_items *some, int64_t m, int64_t n)
+{
+    const int64_t row = m + 1, is_ranged = between(0, 2) == 0 && n > 1;
+    some->ready = doubles(row), some->spent = doubles(n * row), some->overhead = doubles(n);
+    some->head = doubles(n * row), some->rest = doubles(n * row), some->left = doubles(n * row);
+    some->ready_rest = doubles(row);
+    some->bytes = must((size_t)row, sizeof(int64_t));
+    some->earliest = must((size_t)row, sizeof(int64_t));
+    some->ranges = must((size_t)n, sizeof(int64_t));
+    some->first = must((size_t)n, sizeof(int64_t));
+    const int64_t most = between(1, m);
+    for (int64_t u = 1; u <= m; u++) {
+        some->bytes[u] = some->bytes[u - 1] + between(1, 9);
+        some->ready[u] = some->ready[u - 1] + wide(1e-2, 10);
+        some->earliest[u] = u > most ? u - most : 0;
+    }
+    for (int64_t s = 0; s < n; s++) {
+        double cost = wide(1e-2, 10);
+        some->overhead[s] = wide(1e-2, 10);
+        some->ranges[s] = is_ranged && s == n - 1 ? 2 : 1;
+        for (int64_t u = 1; u <= m && some->ranges[s] == 1; u++)
+            some->spent[s * row + u] = cost * (double)some->bytes[u];
+    }
+    for (int64_t r = 0; r < 2; r++) {
+        some->end[r] = r ? INFINITY : (double)between(1, some->bytes[m]);
+        some->range_overhead[r] = wide(1e-2, 10), some->range_cost[r] = wide(1, 1e4);
+    }
+    some->of = (sluice_items){m, n, some->ready, some->bytes, some->spent, some->overhead,
+                              some->ranges, some->first, some->end, some->range_overhead,
+                              some->range_cost, some->earliest, m};
+}
+
+static void items_freed(some_items *some)
+{
+    free(some->ready), free(some->spent), free(some->overhead), free(some->head);
+    free(some->rest), free(some->left), free(some->ready_rest);
+    free(some->bytes), free(some->earliest), free(some->ranges), free(some->first);
+}
+
+static void ends_hold(const some_items *some, int64_t count, const int64_t *ends)
+{
+    expect(count >= 1 && ends[count - 1] == some->of.items, "a cut of all items");
+    for (int64_t q = 0, i = 0; q < count; i = ends[q++])
+        expect(ends[q] > i && some->earliest[ends[q]] <= i, "an admitted fragment of items");
+}
+
+static void items(void)
+{
+    some_items some = {0};
+    const int64_t m = between(1, 40), n = between(1, 9), width = between(1, 20);
+    items_made(&some, m, n);
+    int64_t *ends = must((size_t)m, sizeof *ends), count, work;
+    double bound;
+    if (n == 1) {
+        count = sluice_items_one_stage(&some.of, ends);
+        ends_hold(&some, count, ends);
+        double best = sluice_items_latency(&some.of, count, ends, INFINITY);
+        int64_t few = sluice_items_few(&some.of, between(1, m), ends);
+        if (few > 0) {
+            ends_hold(&some, few, ends);
+            double latency = sluice_items_latency(&some.of, few, ends, INFINITY);
+            expect(latency >= best * (1.0 - 1e-9), "fewer fragments of items are no better");
+        }
+    }
+    if (n >= 2 && some.ranges[1] == 1) {
+        count = sluice_items_two_stages(&some.of, between(1, m), ends);
+        if (count != -2)
+            ends_hold(&some, count, ends);
+        double *rest = doubles(m + 1), *none = doubles(m + 1);
+        sluice_item_pair pair = {m, {some.overhead[0], 0.0, some.overhead[1]},
+                                 {some.spent, none, some.spent + m + 1}, between(1, m)};
+        expect(sluice_items_pair(&pair, rest) == 0 && rest[m] == 0.0, "a pair of stages");
+        free(rest), free(none);
+    }
+    sluice_item_caps walk = {.is_before = between(0, 1), .first_bytes = between(0, 20),
+                             .next_cap = between(1, 9), .last_cap = some.bytes[m],
+                             .latency_us = INFINITY};
+    while (walk.next_cap)
+        expect(sluice_items_caps(&some.of, &walk, between(1, 50)) == 0, "a walk over caps");
+    expect(walk.layouts <= m * (m + 1) / 2 + 1, "each layout once");
+    sluice_label_problem problem = {&some.of, some.head, some.rest, some.ready_rest, some.left,
+                                    between(0, 1) && some.ranges[n - 1] == 1, 0, width, INFINITY};
+    if (bits() % 3 == 0)
+        some.of.max_fragments = between(1, m), problem.is_counted = 1;
+    sluice_item_labels *labels = sluice_item_labels_new(&problem);
+    expect(labels != NULL, "memory for labels");
+    for (int64_t turn = between(0, 40); turn > 0; turn--)
+        if (sluice_item_labels_advance(labels, between(1, 200)))
+            break;
+    double latency = sluice_item_labels_best(labels, ends, &count, &bound, &work);
+    if (latency < INFINITY) {
+        ends_hold(&some, count, ends);
+        double plain = sluice_items_latency(&some.of, count, ends, INFINITY);
+        expect(latency == plain, "a label's latency");
+    }
+    sluice_item_labels_free(labels);
+    free(ends);
+    items_freed(&some);
+}
+
 int main(int count, char **words)
 {
     int64_t cases = count > 2 ? atoll(words[2]) : 0;
@@ -668,6 +778,7 @@ int main(int count, char **words)
         real_sizes();
         many_draws();
         searches();
+        items();
     }
     refusals();
     printf("%lld cases\n", (long long)cases);

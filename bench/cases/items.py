@@ -1,0 +1,127 @@
+"""Cuts between items: one stage exactly, every layout of a cap, several stages with a proof."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+import solvers
+from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
+from bench.timing import interleaved
+from domain.items import Fill, FillRule, ItemProblem, ItemSequence
+from domain.pipeline import pipeline_of_lines
+from solvers.contract import Deadline
+from solvers.items.caps import best_cap
+from solvers.items.solve import solve_items
+
+_ITEMS = 1000
+_SHAPES = ("equal", "layers", "random")
+_CASES = 20
+_STAGES = (4, 8)
+_ONE_WIRE_MS, _CAPS_MS = 1.0, 10.0
+_MEDIAN_S, _WORST_S = 1.0, 3.0
+_GAP, _WITHIN = 0.01, 18
+_CAPS_S = 60.0
+
+
+def _problem(seed: int, stages: int, shape: str) -> ItemProblem:
+    """Behind a calculation: equal items, layers of small and large ones, or three decades."""
+    rng = np.random.default_rng((seed, stages))
+    if shape == "equal":
+        sizes = np.full(_ITEMS, 100)
+    elif shape == "layers":
+        layer = np.concatenate((rng.integers(1, 3, 2), rng.integers(20, 61, 7)))
+        sizes = np.resize(layer, _ITEMS)
+    else:
+        sizes = np.ceil(10.0 ** rng.uniform(0, 3, _ITEMS)).astype(np.int64)
+    total = float(sizes.sum())
+    overheads = 10.0 ** rng.uniform(-3, -1, stages) * total * 0.05
+    costs = 1000.0 * 10.0 ** rng.uniform(-0.5, 0, stages)
+    names = [f"stage {place + 1}" for place in range(stages)]
+    rows = list(zip(names, overheads.tolist(), costs.tolist(), strict=True))
+    ready = 10.0 ** rng.uniform(-0.6, 0.1) * np.cumsum(sizes)
+    sequence = ItemSequence.of(sizes.tolist(), ready.tolist())
+    return ItemProblem(pipeline_of_lines(rows), sequence)
+
+
+def _run(effort: Effort) -> CaseResult:
+    solvers.warm_up()
+    rows, checks = list[tuple[Cell, ...]](), list[Check]()
+    for shape in _SHAPES:
+        row, found = _one_wire(shape, effort.pick(50, quick=5))
+        rows.append(row)
+        checks += found
+    one_wire = Table(
+        f"{_ITEMS:,} items behind ready times, one stage: the exact cut, and all layouts of a cap",
+        ("sizes", "exact, median ms", "fragments", "all caps, median ms", "layouts"),
+        tuple(rows),
+    )
+    measured = [_stages(stages, effort.pick(_CASES, quick=3)) for stages in _STAGES]
+    several = Table(
+        f"{_ITEMS:,} items behind ready times, several stages",
+        ("stages", "cases", "median s", "worst s", "median gap", "worst gap", "within 1 %"),
+        tuple(row for row, _ in measured),
+    )
+    checks += [check for _, found in measured for check in found]
+    return CaseResult((one_wire, several), tuple(checks))
+
+
+def _one_wire(shape: str, rounds: int) -> tuple[tuple[Cell, ...], list[Check]]:
+    problem = _problem(1, 1, shape)
+    sides: dict[str, Callable[[], object]] = {
+        "exact": lambda: solve_items(replace(problem)),
+        "caps": lambda: [_all_caps(problem, rule) for rule in Fill],
+    }
+    timed = interleaved(sides, rounds=rounds, warm_ups=2)
+    exact, caps = (timed[name].timing.median_ms for name in ("exact", "caps"))
+    fragments = len(solve_items(problem).cut)
+    layouts = sum(_all_caps(problem, rule) for rule in Fill)
+    checks = [
+        Check(f"one stage, {shape} items, exact cut, median", exact, _ONE_WIRE_MS, "ms"),
+        Check(f"one stage, {shape} items, all caps, median", caps, _CAPS_MS, "ms"),
+    ]
+    return (shape, exact, fragments, caps, layouts), checks
+
+
+def _all_caps(problem: ItemProblem, rule: Fill) -> int:
+    """Walk over all layouts; return how many there are."""
+    found = best_cap(problem, FillRule(rule), Deadline.after(_CAPS_S))
+    return 0 if found is None else found.layouts
+
+
+def _stages(stages: int, cases: int) -> tuple[tuple[Cell, ...], list[Check]]:
+    seconds, gaps = list[float](), list[float]()
+    for seed in range(cases):
+        problem = _problem(seed, stages, _SHAPES[seed % len(_SHAPES)])
+        timed = interleaved({"solve": partial(solve_items, problem)}, rounds=1, warm_ups=0)
+        seconds.append(timed["solve"].timing.median_ms / 1e3)
+        gaps.append(timed["solve"].result.relative_gap)
+    median_s, within = statistics.median(seconds), sum(gap <= _GAP for gap in gaps)
+    row = (stages, cases, median_s, max(seconds), statistics.median(gaps), max(gaps), within)
+    share = _WITHIN / _CASES
+    return row, [
+        Check(f"{stages} stages, median", median_s, _MEDIAN_S, "s"),
+        Check(f"{stages} stages, worst", max(seconds), _WORST_S, "s"),
+        Check(f"{stages} stages, share within 1 %", within / cases, share, "", "at least"),
+    ]
+
+
+def _workload(stages: int) -> AbstractContextManager[Callable[[], object]]:
+    return nullcontext(partial(solve_items, _problem(1, stages, "layers")))
+
+
+SPEC = BenchSpec(
+    name="items",
+    title="Cuts between items",
+    about=(
+        "A message that may be cut only between items: the exact cut of one stage behind a "
+        "calculation, every layout that one cap gives, and several stages by labels."
+    ),
+    run=_run,
+    workloads={f"{stages} stages": partial(_workload, stages) for stages in _STAGES},
+)

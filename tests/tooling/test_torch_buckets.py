@@ -145,19 +145,20 @@ def test_the_tutorial_without_torch(tmp_path: Path) -> None:
         assert done.stdout == f"{shown.text}\n[]\n"
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
+    """The processes, with the package as a wheel has it."""
+    python = torch_python()
+    folder = tmp_path_factory.mktemp("training")
+    stage(ROOT, folder / "package" / "sluice")
+    with training(python, folder / "package", folder, Link()) as processes:
+        yield processes
+
+
 class TestTraining:
     """Two processes, a link of 200 Mbit/s and 1.5 ms one way."""
 
     __test__ = is_campaign()
-
-    @pytest.fixture(scope="class")
-    def trained(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Training]:
-        """The processes, with the package as a wheel has it."""
-        python = torch_python()
-        folder = tmp_path_factory.mktemp("training")
-        stage(ROOT, folder / "package" / "sluice")
-        with training(python, folder / "package", folder, Link()) as processes:
-            yield processes
 
     def test_the_tutorial(self, trained: Training, tmp_path: Path) -> None:
         """Its script, as it stands, by torchrun."""

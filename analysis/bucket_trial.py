@@ -95,9 +95,21 @@ def timed_advice(trainer: Trainer, line_of: LineOf) -> BucketAdvice:
     runs = [trainer.gradients() for _ in range(1 + STEPS_ALONE)][1:]
     total = trainer.from_first(lambda: sum(size for size, _ in runs[0].values()))
     alone = _queued(trainer, queued_sizes(total))
-    with _calculating(trainer):
+    with _calculating(trainer) as runs_beside:
         beside = _queued(trainer, queued_sizes(total))
-    return trainer.from_first(lambda: _advice(trainer, runs, line_of(alone), line_of(beside)))
+
+    def advice() -> BucketAdvice:
+        (wire, misfit), (wire_beside, misfit_beside) = line_of(alone), line_of(beside)
+        return advise_buckets(
+            sequence_of(runs),
+            wire,
+            wire_beside,
+            slowed=_end_us(runs_beside or runs) / _end_us(runs) - 1.0,
+            takes_list=trainer.takes_list,
+            misfit=max(misfit, misfit_beside),
+        )
+
+    return trainer.from_first(advice)
 
 
 def step_times(
@@ -129,19 +141,9 @@ def sequence_of(runs: Sequence[Gradients]) -> ItemSequence:
     return ItemSequence.of([size for size, _ in last.values()], ready_us, names=names)
 
 
-def _advice(
-    trainer: Trainer,
-    runs: Sequence[Gradients],
-    alone: tuple[Stage, float],
-    beside: tuple[Stage, float],
-) -> BucketAdvice:
-    return advise_buckets(
-        sequence_of(runs),
-        alone[0],
-        beside[0],
-        takes_list=trainer.takes_list,
-        misfit=max(alone[1], beside[1]),
-    )
+def _end_us(runs: Sequence[Gradients]) -> float:
+    """When the last gradient is ready, in the median run."""
+    return median(max(ready_us for _, ready_us in run.values()) for run in runs)
 
 
 def _queued(trainer: Trainer, sizes: Sequence[tuple[int, int]]) -> Times:
@@ -153,23 +155,23 @@ def _queued(trainer: Trainer, sizes: Sequence[tuple[int, int]]) -> Times:
 
 
 @contextmanager
-def _calculating(trainer: Trainer) -> Iterator[None]:
-    """Have a thread do steps without messages, one after the other, until the block ends. Raises
-    what such a step raises.
+def _calculating(trainer: Trainer) -> Iterator[list[Gradients]]:
+    """Have a thread do steps without messages, one after the other, until the block ends; yield
+    the list to which each of them is added. Raises what such a step raises.
     """
-    is_over, failures = threading.Event(), list[BaseException]()
+    is_over, failures, runs = threading.Event(), list[BaseException](), list[Gradients]()
 
     def calculate() -> None:
         try:
             while not is_over.is_set():
-                trainer.gradients()
+                runs.append(trainer.gradients())
         except BaseException as failure:  # shown in the thread that waits for this one
             failures.append(failure)
 
     thread = threading.Thread(target=calculate, name="calculation")
     thread.start()
     try:
-        yield
+        yield runs
     finally:
         is_over.set()
         thread.join()

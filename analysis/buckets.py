@@ -35,6 +35,7 @@ from solvers.items.one_wire import unlimited_cut
 SHARED = 0.10  # what all-reduces may differ by beside the calculation, to be as if alone
 MARGIN = 0.01  # what a setting has to be faster by than the default, in log time, to be set
 MAX_MISFIT = 0.10  # of the line at a size that was timed
+MAX_OFF = 0.10  # of a prediction, to count as right
 SIZES = 6
 _SMALLEST_SHARE = 486  # 2 * 3^5: the greatest of six sizes is half of all gradients
 _MIN_BYTES = 4096
@@ -99,19 +100,21 @@ class BucketAdvice:
     """The settings to try, the default first, and what they are predicted to take.
 
     `shared`: by what share queued all-reduces take longer (or less) beside the calculation, for the
-    setting where that is most; `misfit`: by how much the line misses a time that it was fitted to.
+    setting where that is most; `slowed`: by what share the calculation does beside them; `misfit`:
+    by how much the line misses a time that it was fitted to.
     """
 
     sequence: ItemSequence
     wire: Stage
     tried: tuple[Buckets, ...]
     shared: float
+    slowed: float = 0.0
     misfit: float = 0.0
 
     @property
     def is_shared_engine(self) -> bool:
         """Whether calculation and messages slow each other, so that nothing is predicted."""
-        return abs(self.shared) > SHARED
+        return max(abs(self.shared), abs(self.slowed)) > SHARED
 
     def __str__(self) -> str:
         return "\n".join((self.head, *self._settings(), *self.warnings))
@@ -132,10 +135,9 @@ class BucketAdvice:
         """Why predictions may be wrong, each after its code."""
         found = list[str]()
         if self.is_shared_engine:
-            more = "more" if self.shared > 0.0 else "less"
             found.append(
-                f"shared_engine: all-reduces take {abs(self.shared):.0%} {more} beside the "
-                "calculation than alone, so that nothing is promised that was not measured"
+                f"shared_engine: side by side all-reduces take {_more(self.shared)} than alone and "
+                f"the calculation {_more(self.slowed)}; nothing is promised that was not measured"
             )
         if self.misfit > MAX_MISFIT:
             found.append(
@@ -157,20 +159,23 @@ def advise_buckets(
     alone: Stage,
     beside: Stage,
     *,
+    slowed: float = 0.0,
     takes_list: bool = True,
     misfit: float = 0.0,
 ) -> BucketAdvice:
     """Return the settings to try: the default, the best cap, and where DDP takes one the best list.
 
     Those whose buckets are the same as a simpler one's are left out. Where `beside` differs from
-    `alone` by more than a tenth for the buckets of one of them, it stands for both. Raises
-    InvalidInput for a wire of several lines.
+    `alone` by more than a tenth for the buckets of one of them, it stands for both. `slowed`: by
+    what share the calculation takes longer beside messages. Raises InvalidInput for a wire of
+    several lines.
     """
     tried = _tried(sequence, alone, takes_list)
     shared = max((_longer(one, alone, beside) for one in tried), key=abs)
     if abs(shared) <= SHARED:
-        return BucketAdvice(sequence, alone, tried, shared, misfit)
-    return BucketAdvice(sequence, beside, _tried(sequence, beside, takes_list), shared, misfit)
+        return BucketAdvice(sequence, alone, tried, shared, slowed, misfit)
+    tried = _tried(sequence, beside, takes_list)
+    return BucketAdvice(sequence, beside, tried, shared, slowed, misfit)
 
 
 def _tried(sequence: ItemSequence, wire: Stage, takes_list: bool) -> tuple[Buckets, ...]:
@@ -202,6 +207,11 @@ class TimedBuckets:
     ratio: float
     chance: float
 
+    @property
+    def off(self) -> float:
+        """By what share it took longer than predicted, negative where it was faster."""
+        return self.measured_us / self.buckets.predicted_us - 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class VerifiedBuckets:
@@ -213,8 +223,19 @@ class VerifiedBuckets:
     rounds: int
 
     def __str__(self) -> str:
-        advice = self.advice
-        return "\n".join((advice.head, *self._lines(), *advice.warnings, self.sentence))
+        return "\n".join((self.advice.head, *self._lines(), *self.warnings, self.sentence))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of the advice, and whether it was wrong, each after its code."""
+        off = max((one.off for one in self.timed), key=abs)
+        if self.advice.is_shared_engine or abs(off) <= MAX_OFF:
+            return self.advice.warnings
+        return (
+            *self.advice.warnings,
+            f"not_as_predicted: a setting's steps took {_more(off)} than predicted; calculation "
+            "and messages slow each other, or the machine had other work",
+        )
 
     @property
     def sentence(self) -> str:
@@ -228,9 +249,7 @@ class VerifiedBuckets:
         for one in self.timed:
             words = f"{one.buckets.setting}: measured {_ms(one.measured_us)}"
             if not self.advice.is_shared_engine:
-                off = one.buckets.predicted_us / one.measured_us - 1.0
-                predicted = _ms(one.buckets.predicted_us)
-                words += f", predicted {predicted} ({off:+.1%})"
+                words += f", {one.off:+.1%} to the {_ms(one.buckets.predicted_us)} predicted"
             yield words
 
 
@@ -270,6 +289,10 @@ def _timed(
     ratios = [log(time / default) for time, default in zip(times_us, default_us, strict=True)]
     chance = sign_chance([ratio + MARGIN for ratio in ratios])
     return TimedBuckets(buckets, median(times_us), exp(median(ratios)), chance)
+
+
+def _more(share: float) -> str:
+    return f"{abs(share):.0%} {'less' if share < 0.0 else 'more'}"
 
 
 def _ms(time_us: float) -> str:

@@ -34,13 +34,15 @@ SIZES = tuple(60_000 if place % 2 else 4_000 for place in range(40))
 class Simulated:
     """A process whose gradients come one every `every_us`, and whose messages take their time.
 
-    Beside a calculation messages take `slowed` times as long. Noise is that of a seed.
+    Beside a calculation messages take `slowed` times as long, and it takes `held` times as long
+    beside these. Noise is that of a seed.
     """
 
     every_us: float = 2000.0
     overhead_us: float = 5000.0
     ns_per_byte: float = 40.0
     slowed: float = 1.0
+    held: float = 1.0
     noise: float = 0.0
     names: Sequence[str] = tuple(f"layer.{place}" for place in range(len(SIZES)))
     random: Random = field(default_factory=lambda: Random(7))
@@ -53,13 +55,15 @@ class Simulated:
 
     def gradients(self) -> Mapping[str, tuple[int, float]]:
         """Have each a little later than the one before; beside messages, slowly."""
+        every_us = self.every_us
         if threading.current_thread() is not threading.main_thread():
             self.calculating.add(threading.get_ident())
             time.sleep(0.001)
+            every_us *= self.held
         else:
             self.steps += 1
         return {
-            name: (size, self._noisy(self.every_us * (place + 1)))
+            name: (size, self._noisy(every_us * (place + 1)))
             for place, (name, size) in enumerate(zip(self.names, SIZES, strict=True))
         }
 
@@ -132,6 +136,13 @@ def test_a_shared_engine_is_found_beside_the_calculation() -> None:
     assert found.advice.shared == pytest.approx(0.5, rel=1e-6)
     assert "shared_engine" in str(found.advice)
     assert "predicted" not in str(found)
+
+
+def test_a_calculation_that_is_slower_beside_messages_is_found() -> None:
+    found = find_buckets(trainer_of(Simulated(held=1.4)), queued_line)
+    assert found.advice.slowed == pytest.approx(0.4, rel=1e-6)
+    assert found.advice.shared == pytest.approx(0.0, abs=1e-9)
+    assert found.advice.is_shared_engine
 
 
 def test_noise_leaves_a_gain() -> None:

@@ -94,11 +94,17 @@ def layers(count: int = 60) -> ItemSequence:
     return ItemSequence.of(sizes, [2000.0 * (place + 1) for place in range(count)])
 
 
-def advice(beside: float = 1.0, *, takes_list: bool = True, misfit: float = 0.0) -> BucketAdvice:
-    """Advice on layers, with all-reduces that take so many times as long beside them."""
+def advice(
+    beside: float = 1.0, *, slowed: float = 0.0, takes_list: bool = True, misfit: float = 0.0
+) -> BucketAdvice:
+    """Advice on layers, with all-reduces that take so many times as long beside them, which are
+    slowed by this share.
+    """
     alone = wire_of(6900.0, 40.0)
-    slowed = wire_of(6900.0 * beside, 40.0 * beside)
-    return advise_buckets(layers(), alone, slowed, takes_list=takes_list, misfit=misfit)
+    both = wire_of(6900.0 * beside, 40.0 * beside)
+    return advise_buckets(
+        layers(), alone, both, slowed=slowed, takes_list=takes_list, misfit=misfit
+    )
 
 
 def test_the_default_the_cap_and_the_list_are_tried() -> None:
@@ -142,10 +148,30 @@ def test_a_shared_engine_is_said_and_nothing_promised(beside: float) -> None:
     assert found.is_shared_engine
     assert found.wire == wire_of(6900.0 * beside, 40.0 * beside)
     said = str(found)
-    assert "shared_engine: all-reduces take 20% " + ("more" if beside > 1 else "less") in said
+    assert f"all-reduces take 20% {'more' if beside > 1.0 else 'less'} than alone" in said
     assert "predicted" not in said
     times = {one.setting: [1e6] * 6 for one in found.tried}
     assert "predicted" not in str(verified_buckets(found, times))
+
+
+def test_a_calculation_that_messages_slow_is_said() -> None:
+    found = advice(slowed=2 * SHARED)
+    assert found.is_shared_engine
+    assert found.wire == wire_of(6900.0, 40.0)
+    assert "all-reduces take 0% more than alone and the calculation 20% more" in str(found)
+    assert not advice(slowed=SHARED / 2).is_shared_engine
+
+
+def test_a_wrong_prediction_is_said() -> None:
+    found = advice()
+    right = {one.setting: [one.predicted_us * 1.05] * 6 for one in found.tried}
+    assert "not_as_predicted" not in str(verified_buckets(found, right))
+    wrong = {one.setting: [one.predicted_us * 1.3] * 6 for one in found.tried}
+    result = verified_buckets(found, wrong)
+    assert "not_as_predicted: a setting's steps took 30% more than predicted" in str(result)
+    assert result.kept == verified_buckets(found, right).kept  # what was measured counts
+    shared = advice(slowed=0.5)
+    assert "not_as_predicted" not in str(verified_buckets(shared, wrong))
 
 
 def test_a_poor_line_is_said() -> None:

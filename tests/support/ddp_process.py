@@ -20,6 +20,8 @@ ASKED: dict[str, Any] = json.loads(sys.argv[1])
 sys.path[:0] = [ASKED["package"], ASKED["example"]]
 if ASKED.get("priority"):
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(ASKED["priority"]))
+if ASKED.get("niceness"):
+    os.nice(ASKED["niceness"])
 
 import sluice  # noqa: E402
 import torch  # noqa: E402
@@ -116,7 +118,7 @@ def swept(trainer: Any, line_of: Any) -> Any:
     caps = [sluice.BucketSetting((cap,)) for cap in ASKED["caps_mb"]]
     settings = [*(one.setting for one in advice.tried), *caps]
     times = step_times(trainer, settings, ASKED["rounds"], ASKED["steps"])
-    found = verified_buckets(advice, times)
+    found = trainer.from_first(lambda: verified_buckets(advice, times))
     if trainer.is_first:
         rows = [row(advice, setting, times[setting]) for setting in settings]
         print(json.dumps(document(advice, rows) | {"kept": str(found.kept)}))
@@ -146,6 +148,7 @@ def document(advice: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
         "alone_us": TIMES[0],
         "beside_us": TIMES[1],
         "shared": advice.shared,
+        "slowed": advice.slowed,
         "misfit": advice.misfit,
         "is_shared_engine": advice.is_shared_engine,
         "rows": rows,

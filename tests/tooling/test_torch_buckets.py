@@ -62,7 +62,13 @@ def advice_on(found: dict[str, Any]) -> BucketAdvice:
         for times in ("alone_us", "beside_us")
     ]
     alone, beside = (wire.stage for wire in wires)
-    return advise_buckets(sequence, alone, beside, misfit=max(wire.misfit for wire in wires))
+    return advise_buckets(
+        sequence,
+        alone,
+        beside,
+        slowed=found.get("slowed", 0.0),
+        misfit=max(wire.misfit for wire in wires),
+    )
 
 
 def as_tried(found: dict[str, Any], advice: BucketAdvice) -> BucketAdvice:

@@ -116,6 +116,14 @@ def test_recorded_steps_are_as_predicted(name: str) -> None:
     assert kept.kept.name == "bucket_cap_mb_list"
 
 
+def test_the_tutorial_shows_recorded_steps() -> None:
+    found = json.loads((RECORDED / "transformer.json").read_text())
+    advice = as_tried(found, advice_on(found))
+    times = {setting_of(row["setting"]): row["times_us"] for row in found["rows"]}
+    said = str(verified_buckets(advice, {one.setting: times[one.setting] for one in advice.tried}))
+    assert f"```text\n{said}\n```" in TUTORIAL.text
+
+
 def test_a_recorded_calculation_on_the_same_processor_is_announced() -> None:
     """Messages and a real network share a processor: the default alone was predicted too low."""
     found = json.loads((RECORDED / "shared.json").read_text())

@@ -20,8 +20,6 @@ ASKED: dict[str, Any] = json.loads(sys.argv[1])
 sys.path[:0] = [ASKED["package"], ASKED["example"]]
 if ASKED.get("priority"):
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(ASKED["priority"]))
-if ASKED.get("niceness"):
-    os.nice(ASKED["niceness"])
 
 import sluice  # noqa: E402
 import torch  # noqa: E402
@@ -121,7 +119,8 @@ def swept(trainer: Any, line_of: Any) -> Any:
     found = trainer.from_first(lambda: verified_buckets(advice, times))
     if trainer.is_first:
         rows = [row(advice, setting, times[setting]) for setting in settings]
-        print(json.dumps(document(advice, rows) | {"kept": str(found.kept)}))
+        decided = {"kept": str(found.kept), "warnings": found.warnings}
+        print(json.dumps(document(advice, rows) | decided))
     return found
 
 

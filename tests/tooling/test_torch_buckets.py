@@ -203,12 +203,18 @@ class TestTraining:
     def test_a_network_on_the_same_processor(
         self, trained: Training, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """It is announced, and what is kept was no slower than the default."""
+        """Where predictions are off it is announced, before steps are timed or by them; what is kept
+        was no slower than the default.
+        """
         found = trained.run({}, **asked([], "sweep", model="transformer", priority=0))[0][0]
         with capsys.disabled():
             print(shown(found))
-        assert found["is_shared_engine"]
         measured = {row["setting"]: median(row["times_us"]) for row in found["rows"]}
+        off = [
+            abs(measured[row["setting"]] / row["predicted_us"] - 1.0) for row in found["rows"][:3]
+        ]
+        said = " ".join(found["warnings"])
+        assert max(off) <= WORST or "shared_engine" in said or "not_as_predicted" in said
         assert measured[found["kept"]] <= measured["the default"]
 
 
@@ -228,7 +234,10 @@ def asked(layers: Layers, task: str, **more: Any) -> dict[str, Any]:
 
 def shown(found: dict[str, Any]) -> str:
     """A row for each setting."""
-    head = f"beside: {found['shared']:+.1%}, misfit {found['misfit']:.1%}, kept {found['kept']}"
+    head = (
+        f"all-reduces beside: {found['shared']:+.1%}, calculation: {found['slowed']:+.1%}, misfit "
+        f"{found['misfit']:.1%}, kept {found['kept']}; {found['warnings']}"
+    )
     rows = [
         f"{row['setting'][:60]:60s} {len(row['buckets']):3d} buckets, predicted "
         f"{row['predicted_us'] / 1e3:7.1f} ms, measured {row['measured_us'] / 1e3:7.1f} ms "

@@ -203,8 +203,8 @@ class TestTraining:
     def test_a_network_on_the_same_processor(
         self, trained: Training, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Where predictions are off it is announced, before steps are timed or by them; what is kept
-        was no slower than the default.
+        """Where predictions are off it is announced, before steps are timed or by them; what is
+        kept was no slower than the default.
         """
         found = trained.run({}, **asked([], "sweep", model="transformer", priority=0))[0][0]
         with capsys.disabled():

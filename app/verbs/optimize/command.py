@@ -165,9 +165,9 @@ def _answer(
     store: Store | None,
 ) -> tuple[bytes, bool]:
     """Return the answer's document, and whether Ctrl-C ended the search."""
-    from app.console.running import run_operation, solving_line, ticking_line
+    from app.console.running import OperationRun, run_operation, solving_line, ticking_line
     from app.questions.source import Stored
-    from app.verbs.optimize.answer import render_answer
+    from app.schemas.base import dump_json
     from app.verbs.optimize.operation import operation
 
     with ticking_line(output.err, "fitting"):  # of a trace; nothing else takes long there
@@ -178,9 +178,9 @@ def _answer(
         if stored is not None:
             return stored.document, False
     with solving_line(output.err) as show:
-        ran = run_operation(prepared, settings, show)
+        ran: OperationRun[Any] = run_operation(prepared, settings, show)
     if store is None:
-        return render_answer(prepared.answer(ran.result)), ran.is_interrupted
+        return dump_json(prepared.document(ran.result)), ran.is_interrupted
     with store.unit_of_work() as unit:
         return prepared.keep(unit, ran.result).document, ran.is_interrupted
 

@@ -269,7 +269,9 @@ def items_facts(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:
         yield "best cap", "none: the limits admit no layout of one cap"
     else:
         caps = f"{format_count(best.from_bytes)} bytes and more"
-        if best.to_bytes is not None:
+        if best.to_bytes == best.from_bytes:
+            caps = f"{format_count(best.from_bytes)} bytes"
+        elif best.to_bytes is not None:
             caps = f"{format_count(best.from_bytes)} to {format_count(best.to_bytes)} bytes"
         yield "best cap", f"{caps}: {_cap_words(best)}; {format_count(best.layouts)} layouts seen"
     if answer.current is not None:

@@ -40,12 +40,8 @@ def test_the_oracle_cases_are_answered(client: httpx.Client, case: int, rule: st
     found = list(accumulate(answer["fragment_items"]))
     assert found[-1] == ends[-1]
     best = answer["best_cap"]
-    expected = caps[rule]
-    if expected is None:
-        assert best is None
-    else:
-        assert (best["latency_us"], best["layouts"], best["is_complete"]) == (*expected, True)
-        assert best["rule"] == rule
+    assert (best["latency_us"], best["layouts"], best["is_complete"]) == (*caps[rule], True)
+    assert best["rule"] == rule
 
 
 def test_an_answer_says_what_to_set_and_what_the_cap_in_use_costs(client: httpx.Client) -> None:
@@ -118,8 +114,8 @@ def test_a_stored_answer_is_the_same_bytes(client: httpx.Client) -> None:
     )
     for more in others:
         assert client.post("/optimize", json=small(**more)).json()["id"] != answer["id"]
-    listed = client.get("/optimizations", params={"message_bytes": 12}).json()["optimizations"]
-    assert answer["id"] in [one["id"] for one in listed]
+    listed = client.get("/optimizations", params={"message_bytes": 12}).text
+    assert answer["id"] in listed
 
 
 def test_the_answer_repeats_the_question(client: httpx.Client) -> None:

@@ -10,7 +10,7 @@ from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.optimize import OptimizeIn
-from domain.errors import InconsistentInput, InvalidInput
+from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined
 from domain.pipeline import stage_name
 from domain.units import parse_bytes
 
@@ -33,7 +33,13 @@ _FIRST = ("message_bytes", "strategy", "save_as", "uncertainty")  # what most qu
 # What is said of own transfers alone, too; the other words are of a model.
 _OF_TRANSFERS = (("message_bytes",), ("uncertainty", "current"))
 _OF_MODELS = {
-    **{name: name for name in ("transfers", "memory", "timeline", "sensitivities")},
+    **{
+        name: name
+        for name in (
+            *("transfers", "memory", "timeline", "sensitivities"),
+            *("items", "fill", "first_bytes"),
+        )
+    },
     **{
         word.option[2:].replace("-", "_"): "_".join(word.place)
         for word in WORDS
@@ -61,6 +67,18 @@ def add_arguments(command: Command) -> None:
         metavar="SIZE",
         help="so many bytes at most between the first stage and the last: a window over all of "
         "them",
+    )
+    command.option(
+        "--items",
+        metavar="FILE",
+        help="CSV in place of --bytes: bytes, ready (us), name, a column a stage, as copy (us)",
+    )
+    command.option("--fill", metavar="RULE", help="with --items: until (the default) or before")
+    command.option(
+        "--first-bytes",
+        read=parse_bytes,
+        metavar="SIZE",
+        help="with --items: a cap of its own for the first fragment",
     )
     command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
     command.flag("--sensitivities", help="say how the latency moves with the costs of each stage")
@@ -102,7 +120,7 @@ def run(arguments: Arguments, output: Output) -> int:
     if output.wants_json:
         output.document(body)
     if not output.wants_json or arguments.timeline is not None:
-        _show_answer(read_answer(body), arguments, output, fragment_cap=settings.max_fragments)
+        _show_answer(read_answer(body, items=True), arguments, output, fragment_cap=settings.max_fragments)
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0
@@ -111,19 +129,37 @@ def run(arguments: Arguments, output: Output) -> int:
 def asked_of(arguments: Arguments, source: Source, settings: Settings) -> OptimizeIn:
     """Return the request of a source and of the options, which win. Raises InvalidInput."""
     from app.console.files import TraceSource, body_of, merged, test_in_names
+    from app.console.items import items_of
     from app.schemas.base import dump_json, parse_json
 
     options = _options_of(arguments, settings)
     if isinstance(source, TraceSource) and (test := test_in_names(arguments.sources)):
         options.setdefault("fit_options", {}).setdefault("test", test)
     body = merged(body_of(source), options)
+    if (items := items_of(arguments, settings)) is not None:
+        body |= items
+        if arguments.message_bytes is None:
+            body.pop("message_bytes", None)
+    if body.get("items") is not None:
+        _check_beside_items(arguments)
     if arguments.memory is not None:
         body["pipeline"] = _within_memory(body, arguments.memory)
-    if body.get("message_bytes") is None:
+    if body.get("message_bytes") is None and body.get("items") is None:
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
     return parse_json(OptimizeIn, dump_json(body))
+
+
+def _check_beside_items(arguments: Arguments) -> None:
+    """Raise ItemsDeclined for what only a terminal has, and items cannot have."""
+    rules = {
+        "timeline": "a timeline needs a message that may be cut at any byte",
+        "sensitivities": "of items it is not known how the latency moves with the costs",
+    }
+    for name, rule in rules.items():
+        if getattr(arguments, name) not in (None, False):
+            raise ItemsDeclined(f"{name} does not go with items: {rule}", field=name)
 
 
 def _within_memory(body: Mapping[str, Any], memory_bytes: int) -> dict[str, Any]:

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.ui.grammar import Arguments
+from app.ui.grammar import Arguments, Command
 from domain.errors import InvalidInput
+from domain.units import parse_bytes
 
 if TYPE_CHECKING:
     from app.settings import Settings
+
+
+def add_items(command: Command) -> None:
+    """Add the file of items, and how fragments are filled."""
+    command.option(
+        "--items",
+        metavar="FILE",
+        help="CSV in place of --bytes: bytes, ready (us), name, a column a stage, as copy (us)",
+    )
+    command.option("--fill", metavar="RULE", help="with --items: until (the default) or before")
+    command.option(
+        "--first-bytes",
+        read=parse_bytes,
+        metavar="SIZE",
+        help="with --items: a cap of its own for the first fragment",
+    )
 
 
 def items_of(arguments: Arguments, settings: Settings) -> dict[str, Any] | None:

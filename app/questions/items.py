@@ -8,13 +8,21 @@ from dataclasses import dataclass
 from analysis.items import ItemsQuestion
 from app.questions.question import check_save_as, notices_of_costs
 from app.questions.source import FitNow, Resolved, Source, Stored, field_of, resolve
-from domain.errors import InconsistentInput, ItemsDeclined, SluiceError
+from contract.limits import MAX_SIMULATED
+from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined, SluiceError
 from domain.fit import FitOptions, FitShape, beyond_measured, cut_sizes
-from domain.items import FillRule, ItemProblem, ItemSequence, item_problem_of
+from domain.items import (
+    FillRule,
+    ItemProblem,
+    ItemSequence,
+    ItemTimes,
+    item_problem_of,
+    layout,
+)
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
-from domain.profile import ProfileReference
+from domain.profile import ProfileReference, ProfileRevision
 from domain.solution import Notice
 
 _NOT_IN_DRAWS = Notice(
@@ -22,6 +30,7 @@ _NOT_IN_DRAWS = Notice(
     "how sure this cut is was not computed: cuts between items are not priced in draws of the "
     "costs. Solve with costs at both ends of their errors, and compare",
 )
+_UNTIL = FillRule()
 _OF_PIPELINE = ("stages",)
 _OF_ITEMS = ("bytes", "ready_us", "stage_us", "names")
 _OF_LIMITS = ("max_fragment_bytes", "max_fragments", "max_fragment_items")
@@ -135,6 +144,51 @@ def items_problem(
     except SluiceError as refusal:
         refusal.field = _field_in_request(refusal.field, source)
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsCut:
+    """A cut of items: its ends, or where there are none what a cap gives."""
+
+    sequence: ItemSequence
+    ends: tuple[int, ...] | None
+    cap_bytes: int = 0
+    fill: FillRule = _UNTIL
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsRun:
+    """The run of a cut between items."""
+
+    problem: ItemProblem
+    times: ItemTimes
+    said: tuple[Notice, ...]
+    profile: ProfileRevision | None
+
+
+def run_items(
+    stored: Stored, source: Source, options: FitOptions | None, cut: ItemsCut
+) -> ItemsRun:
+    """Run a cut between items on a model. Raises as `prepare_items` does, and InvalidInput for a
+    cut of other items, and for too many intervals.
+    """
+    sequence = cut.sequence
+    found = found_for_items(source, options, stored, sequence.total_bytes)
+    limits, cap = FragmentLimits(), len(sequence)
+    problem = items_problem(found.model, sequence, limits, source, cap)
+    ends = layout(sequence, cut.cap_bytes, cut.fill) if cut.ends is None else cut.ends
+    try:
+        problem.check_cut(ends)
+    except InvalidInput as refusal:
+        raise InvalidInput(refusal.detail, field="cut") from None
+    intervals = len(ends) * len(problem.pipeline)
+    if intervals > MAX_SIMULATED:
+        raise InconsistentInput(
+            f"expected fragments x stages <= {MAX_SIMULATED} intervals in one simulation, got "
+            f"{intervals}",
+            field="cap_bytes" if cut.ends is None else "cut",
+        )
+    return ItemsRun(problem, problem.simulate(ends), found.said, found.profile)
 
 
 def _field_in_request(field: str | None, source: Source) -> str | None:

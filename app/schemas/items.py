@@ -27,7 +27,7 @@ from contract.items import (
 from contract.optimize import ItemsOptimizeOut, OptimizeIn
 from contract.uncertainty import RepeatIn
 from domain.errors import FieldProblem, InvalidFields, InvalidInput, ItemsDeclined
-from domain.items import CapChoice, Fill, FillRule, ItemSequence
+from domain.items import CapChoice, Fill, FillRule, ItemProblem, ItemSequence
 from domain.profile import ProfileRevision
 from domain.solution import relative_excess
 
@@ -181,7 +181,7 @@ def items_answer(
         set_items=_set_items(prepared.asked.fill, found),
         best_cap=_best_cap_out(found.best_cap, solution.latency_us),
         current=_current_out(found.current, solution.latency_us),
-        limit=_limit_out(found.path, [stage.name for stage in problem.pipeline.stages]),
+        limit=limit_out(problem, found.path),
     )
 
 
@@ -232,8 +232,10 @@ def _set_items(fill: FillRule, found: ItemsSolved) -> SetItemsOut:
     return SetItemsOut(f"{words}.", caps, cap)
 
 
-def _limit_out(path: ItemPath, stages: list[str]) -> ItemsLimitOut:
-    named = "" if path.stage is None else printable(stages[path.stage])
+def limit_out(problem: ItemProblem, path: ItemPath) -> ItemsLimitOut:
+    """Return what most of a latency is as it is sent."""
+    stages = problem.pipeline.stages
+    named = "" if path.stage is None else printable(stages[path.stage].name)
     sentences = {
         ItemLimit.CALCULATION: (
             f"The calculation limits it: {format_time(path.calculation_us)} pass until the items "

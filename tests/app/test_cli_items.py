@@ -17,9 +17,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Run:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """main(argv) in an empty folder, with a database of its own: exit code, output, errors."""
     monkeypatch.setenv("SLUICE_DATABASE_URL", f"sqlite:///{tmp_path / 'sluice.db'}")
     monkeypatch.chdir(tmp_path)
@@ -128,7 +126,7 @@ def test_a_table_without_a_header_is_refused(run: Run) -> None:
         ("compare", "asked.json", "--bytes", "64", "--strategies", "fixed"),
         ("table", "asked.json", "--to", "4KiB"),
         ("export", "asked.json", "--target", "ucx"),
-        ("model", "hide", "asked.json", "--bytes", "64", "--calculation", "9us"),
+        ("model", "hide", "asked.json", "--bytes", "64", "--calculation", "9"),
     ],
 )
 def test_commands_that_take_no_items_say_so(run: Run, words: tuple[str, ...]) -> None:
@@ -137,3 +135,59 @@ def test_commands_that_take_no_items_say_so(run: Run, words: tuple[str, ...]) ->
     code, _, err = run(*words)
     assert code == 3, err
     assert "only optimize and simulate take items" in " ".join(err.split())
+
+
+# --- simulate -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", range(len(ORACLES)))
+def test_a_cut_takes_what_the_oracle_says(run: Run, case: int) -> None:
+    asked, latency_us, ends, _ = ORACLES[case]
+    written(asked)
+    cut = ",".join(map(str, ends))
+    words = ("simulate", "stages.json", "--items", "items.csv", "--cut", cut)
+    code, out, err = run(*words, "--json")
+    assert code == 0, err
+    assert json.loads(out)["latency_us"] == latency_us
+    code, out, _ = run(*words)
+    assert code == 0
+    assert "what limits" in out
+
+
+def test_a_cap_is_filled_by_the_rule(run: Run) -> None:
+    written(small())
+    words = ("simulate", "stages.json", "--items", "items.csv", "--cap", "5", "--json")
+    assert json.loads(run(*words)[1])["cut"] == [2, 5]
+    assert json.loads(run(*words, "--fill", "before")[1])["cut"] == [2, 4, 5]
+    assert json.loads(run(*words, "--first-bytes", "4")[1])["cut"] == [1, 5]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "field"),
+    [
+        (("--cut", "2,4"), 2, "last item"),
+        (("--cut", "5,2"), 2, "last item"),
+        (("--cut", "2,2,5"), 2, "at least one item"),
+        (("--cut", "2,5", "--cap", "4"), 2, "exactly one of cut, cap_bytes"),
+        ((), 2, "exactly one of cut, cap_bytes"),
+        (("--cut", "2,5", "--fill", "until"), 2, "fill"),
+        (("--cut", "2,5", "--bytes", "12"), 3, "message_bytes"),
+        (("--cap", "4", "--repeat", "4"), 3, "repeat"),
+        (("--cap", "4", "--fragments", "4,8"), 3, "fragment"),
+        (("--cap", "4", "--timeline", "drawn.svg"), 3, "timeline"),
+    ],
+)
+def test_cuts_that_are_none_are_refused(
+    run: Run, words: tuple[str, ...], code: int, field: str
+) -> None:
+    written(small())
+    found, _, err = run("simulate", "stages.json", "--items", "items.csv", *words)
+    assert found == code, err
+    assert field in " ".join(err.split())
+
+
+def test_a_cut_of_items_needs_items(run: Run) -> None:
+    written(small())
+    code, _, err = run("simulate", "stages.json", "--bytes", "12", "--repeat", "4", "--cut", "2,5")
+    assert code == 2
+    assert "items alone" in " ".join(err.split())

@@ -14,9 +14,7 @@ from domain.errors import ItemsDeclined
 from tests.app.serving import MYRINET, Live, wait_for_end
 from tests.support.item_bodies import ORACLES, PI, PI_READY, Body, question, small, stages
 
-ITEMS_ALONE = (
-    *("items", "fill", "fragment_items", "set_items", "best_cap", "current", "limit"),
-)
+ITEMS_ALONE = (*("items", "fill", "fragment_items", "set_items", "best_cap", "current", "limit"),)
 
 
 def refused(client: httpx.Client, body: Body, code: str = "items_declined") -> str:
@@ -311,3 +309,70 @@ def test_what_the_items_are_worth_knowing_is_said(client: httpx.Client) -> None:
     one = client.post("/optimize", json=question(stages((1, 1)), {"bytes": PI})).json()
     assert [found["code"] for found in one["warnings"]] == ["one_fragment_is_best"]
     assert one["fragment_items"] == [8]
+
+
+# --- runs of a cut --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", range(len(ORACLES)))
+def test_a_cut_takes_what_the_oracle_says(client: httpx.Client, case: int) -> None:
+    """As its answer says, and by the intervals too."""
+    asked, latency_us, ends, _ = ORACLES[case]
+    body = {"pipeline": asked["pipeline"], "items": asked["items"], "cut": ends}
+    run = client.post("/simulate", json=body).json()
+    assert run["latency_us"] == latency_us == max(one["exit_us"] for one in run["intervals"])
+    assert run["cut"] == ends
+    last = len(ends) - 1, len(asked["pipeline"]["stages"]) - 1
+    step = run["critical_path"][-1]
+    assert (step["fragment"], step["stage"]) == last
+    assert len(run["ready_us"]) == len(ends)
+    limit = run["limit"]
+    parts = limit["calculation_us"] + limit["bytes_us"] + limit["overheads_us"]
+    assert parts == pytest.approx(latency_us)
+
+
+def test_the_cut_of_an_answer_takes_its_latency(client: httpx.Client) -> None:
+    """With every cap of the best range, too."""
+    asked = ORACLES[3][0]
+    answer = client.post("/optimize", json=asked).json()
+    body = {"pipeline": asked["pipeline"], "items": asked["items"]}
+    cut = list(accumulate(answer["fragment_items"]))
+    run = client.post("/simulate", json={**body, "cut": cut}).json()
+    assert run["latency_us"] == answer["latency_us"]
+    best = answer["best_cap"]
+    for cap in (best["from_bytes"], best["to_bytes"]):
+        run = client.post("/simulate", json={**body, "cap_bytes": cap}).json()
+        assert run["latency_us"] == best["latency_us"]
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "field"),
+    [
+        ({}, "invalid_input", "/cut"),
+        ({"cut": [2, 5], "cap_bytes": 4}, "invalid_input", "/cut"),
+        ({"cut": [2, 4]}, "invalid_input", "/cut"),
+        ({"cut": [0, 5]}, "invalid_input", "/cut/0"),
+        ({"cut": [2, 5], "fill": {"rule": "until"}}, "inconsistent_input", "/fill"),
+        ({"cut": [2, 5], "fragment_bytes": [12]}, "items_declined", "/fragment_bytes"),
+        ({"cut": [2, 5], "levels": [[12]]}, "items_declined", "/levels"),
+        ({"cut": [2, 5], "delivery": [{"rule": "same"}]}, "items_declined", "/delivery"),
+        ({"cut": [2, 5], "message_bytes": 12}, "items_declined", "/message_bytes"),
+    ],
+)
+def test_runs_that_items_do_not_have_are_refused(
+    client: httpx.Client, more: Body, code: str, field: str
+) -> None:
+    answer = client.post("/simulate", json=small(**more)).json()
+    assert (answer["code"], answer["errors"][0]["pointer"]) == (code, field)
+
+
+def test_a_picture_of_items_is_declined(client: httpx.Client) -> None:
+    body = small(cut=[2, 5])
+    answer = client.post("/simulate", json=body, params={"format": "svg"}).json()
+    assert answer["code"] == "items_declined"
+
+
+def test_a_cut_between_items_needs_items(client: httpx.Client) -> None:
+    body = {"pipeline": MYRINET, "fragment_bytes": [64], "cap_bytes": 4}
+    answer = client.post("/simulate", json=body).json()
+    assert answer["errors"][0]["pointer"] == "/cap_bytes"

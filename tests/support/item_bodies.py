@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 Body = dict[str, Any]
@@ -32,7 +33,7 @@ def small(**more: Any) -> Body:
 
 # The question, the least latency, the ends of its cut, and by each fill rule the latency of the
 # best cap and how many layouts there are.
-ORACLES: tuple[tuple[Body, float, list[int], dict[str, tuple[float, int]]], ...] = (
+ORACLES: tuple[tuple[Body, float, list[int], Mapping[str, tuple[float, int]]], ...] = (
     (small(), 18, [2, 5], {"until": (18, 7), "before": (19, 5)}),
     (
         question(stages((1, 1000)), {"repeat": 6, "bytes": 1, "ready_every_us": 1}),

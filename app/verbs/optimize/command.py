@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from app.console.argument_parts import condition
+from app.console.items import add_items, items_of
 from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
@@ -68,18 +69,7 @@ def add_arguments(command: Command) -> None:
         help="so many bytes at most between the first stage and the last: a window over all of "
         "them",
     )
-    command.option(
-        "--items",
-        metavar="FILE",
-        help="CSV in place of --bytes: bytes, ready (us), name, a column a stage, as copy (us)",
-    )
-    command.option("--fill", metavar="RULE", help="with --items: until (the default) or before")
-    command.option(
-        "--first-bytes",
-        read=parse_bytes,
-        metavar="SIZE",
-        help="with --items: a cap of its own for the first fragment",
-    )
+    add_items(command)
     command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
     command.flag("--sensitivities", help="say how the latency moves with the costs of each stage")
     add_words(command, [word for word in WORDS if word.place[0] not in _FIRST])
@@ -120,7 +110,9 @@ def run(arguments: Arguments, output: Output) -> int:
     if output.wants_json:
         output.document(body)
     if not output.wants_json or arguments.timeline is not None:
-        _show_answer(read_answer(body, items=True), arguments, output, fragment_cap=settings.max_fragments)
+        _show_answer(
+            read_answer(body, items=True), arguments, output, fragment_cap=settings.max_fragments
+        )
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0
@@ -129,7 +121,6 @@ def run(arguments: Arguments, output: Output) -> int:
 def asked_of(arguments: Arguments, source: Source, settings: Settings) -> OptimizeIn:
     """Return the request of a source and of the options, which win. Raises InvalidInput."""
     from app.console.files import TraceSource, body_of, merged, test_in_names
-    from app.console.items import items_of
     from app.schemas.base import dump_json, parse_json
 
     options = _options_of(arguments, settings)

@@ -137,7 +137,7 @@ def critical_steps(
     fragment, stage = len(exit_us) - 1, len(exit_us[0]) - 1
     path = [(fragment, stage)]
     while True:
-        queue_us = exit_us[fragment - 1][stage] if fragment else 0.0
+        queue_us = exit_us[fragment - 1][stage] if fragment else -1.0
         arrival_us = exit_us[fragment][stage - 1] if stage else ready_us[fragment]
         if not stage and arrival_us >= queue_us:
             return tuple(reversed(path)), arrival_us
@@ -155,8 +155,8 @@ def cap_mib(from_bytes: int, to_bytes: int | None) -> float:
     last = 2 * from_bytes if to_bytes is None else to_bytes
     for decimals in range(_MAX_DECIMALS):
         unit: int = 10**decimals
-        least = ceil(from_bytes * unit / MIB)
-        for count in (least, floor(last * unit / MIB)):
+        lowest = ceil(from_bytes * unit / MIB)
+        for count in (lowest, floor(last * unit / MIB)):
             mib = count / unit
             if from_bytes <= int(mib * MIB) <= last:
                 return mib

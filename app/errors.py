@@ -51,6 +51,7 @@ KINDS: dict[str, ErrorKind] = {
     "needs_plain_stages": ErrorKind(
         422, _REFUSED, "This takes no lanes, windows, delays and processors"
     ),
+    "items_declined": ErrorKind(422, _REFUSED, "Items do not go with this"),
     "poor_fit": ErrorKind(422, _REFUSED, "The data do not support an estimate"),
     "measurement_missing": ErrorKind(422, _REFUSED, "A measurement is missing"),
     "not_measurable": ErrorKind(422, _REFUSED, "Not measurable here"),

@@ -9,6 +9,16 @@ from .constraints import ConstraintsIn, ConstraintsOut
 from .declare import Input, Output, asked, exactly_one, output, sent
 from .fit import FitOut
 from .in_flight import InFlightOut, LimitOut
+from .items import (
+    BestCapOut,
+    CurrentCapOut,
+    FillIn,
+    FillOut,
+    ItemsIn,
+    ItemsLimitOut,
+    ItemsOut,
+    SetItemsOut,
+)
 from .limits import DEFAULT_RELATIVE_GAP, DEFAULT_TIME_LIMIT_S, MAX_ASKED_ROWS
 from .notices import NoticeOut
 from .pipeline import AggregateOut, PipelineOut
@@ -33,17 +43,22 @@ from .uncertainty import SetThisOut, UncertaintyIn, UncertaintyOut
 class OptimizeIn(SourceIn):
     """A message, where its pipeline comes from, and how to cut it. Own `transfers` of this message
     decide in the place of the pipeline; without one they stand alone, with the size in use,
-    `uncertainty.current`.
+    `uncertainty.current`. `items` in the place of `message_bytes` are a message that may be cut
+    between them alone.
     """
 
     schema_rules: ClassVar = {
-        "oneOf": [*exactly_one(*SOURCES), exactly_one("transfers", *SOURCES)[0]]
+        "allOf": [
+            {"oneOf": [*exactly_one(*SOURCES), exactly_one("transfers", *SOURCES)[0]]},
+            {"oneOf": exactly_one("message_bytes", "items")},
+        ]
     }
     max_members: ClassVar[int] = Input.max_members + len(fields(TransferIn)) * MAX_ASKED_ROWS
 
-    message_bytes: Bytes = asked(
-        "size of the message, bytes",
+    message_bytes: Bytes | None = asked(
+        "size of the message, bytes; null: `items` are given",
         help="size of the message",
+        default=None,
         unit="bytes",
         option="--bytes",
         metavar="SIZE",
@@ -120,6 +135,13 @@ class OptimizeIn(SourceIn):
         "own transfers of this message, which decide in the place of the model",
         default=None,
         block=TransfersIn,
+    )
+    items: ItemsIn | None = asked(
+        "in the place of message_bytes: what the message may be cut between, in their order",
+        default=None,
+    )
+    fill: FillIn | None = asked(
+        "with items: how a program fills fragments up to a cap; null: until", default=None
     )
 
 
@@ -325,5 +347,24 @@ class MachineOptimizeOut(OptimizeOut):
     limit: LimitOut = sent("what sets this pace")
 
 
-StoredOptimizeOut: TypeAlias = OptimizeOut | DeliveredOptimizeOut | MachineOptimizeOut
+@output(kw_only=True)
+class ItemsOptimizeOut(OptimizeOut):
+    """An answer about a message that is cut between items alone. No other has these fields.
+
+    It compares the cut with one cap alone: `best_fixed`, `set_this`, `uncertainty` and
+    `sensitivities` are null, and there are no `baselines`.
+    """
+
+    items: ItemsOut = sent("the items, in their order")
+    fill: FillOut = sent("how a program fills fragments up to a cap")
+    fragment_items: tuple[int, ...] = sent("how many items each fragment holds, in their order")
+    set_items: SetItemsOut = sent("what to set: a list of caps, or one cap")
+    best_cap: BestCapOut | None = sent("the best single cap; null: the limits admit none")
+    current: CurrentCapOut | None = sent("what the cap in use takes; null: none was given")
+    limit: ItemsLimitOut = sent("what most of the latency is")
+
+
+StoredOptimizeOut: TypeAlias = (
+    OptimizeOut | DeliveredOptimizeOut | MachineOptimizeOut | ItemsOptimizeOut
+)
 AnyOptimizeOut: TypeAlias = StoredOptimizeOut | TransfersOut

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from .declare import Input, Output, asked, exactly_one, output, rule, sent
-from .limits import MAX_SIMULATED, MAX_STAGES
+from .items import FillIn, ItemsIn, ItemsLimitOut, ItemsOut
+from .limits import MAX_ITEMS, MAX_SIMULATED, MAX_STAGES
 from .notices import NoticeOut
 from .pipeline import AggregateOut, PipelineOut
 from .profile import ProfileRevisionOut
@@ -14,6 +15,10 @@ from .source import SOURCES, SourceIn
 
 Sizes = Annotated[
     list[PlainBytes],
+    rule(min_length=1, max_length=MAX_SIMULATED, fail_fast=True, is_whole=True),
+]
+Ends = Annotated[
+    list[Annotated[int, rule(ge=1, le=MAX_ITEMS)]],
     rule(min_length=1, max_length=MAX_SIMULATED, fail_fast=True, is_whole=True),
 ]
 Levels = Annotated[list[Sizes], rule(min_length=1, max_length=MAX_STAGES, fail_fast=True)]
@@ -44,13 +49,14 @@ Rules = Annotated[list[DeliveryIn], rule(min_length=1, max_length=MAX_STAGES, fa
 
 class SimulateIn(SourceIn):
     """Stages or an aggregate, wherever their costs come from, and one cut for all stages, one cut a
-    stage, or a rule a stage by which it cuts what arrives of a message.
+    stage, or a rule a stage by which it cuts what arrives of a message. With `items` the cut is
+    between them: `cut`, or what `cap_bytes` gives.
     """
 
     schema_rules: ClassVar = {
         "allOf": [
             {"oneOf": exactly_one(*SOURCES)},
-            {"oneOf": exactly_one("fragment_bytes", "levels", "delivery")},
+            {"oneOf": exactly_one("fragment_bytes", "levels", "delivery", "cut", "cap_bytes")},
         ]
     }
 
@@ -81,6 +87,18 @@ class SimulateIn(SourceIn):
         unit="bytes",
         option="--bytes",
         metavar="SIZE",
+    )
+    items: ItemsIn | None = asked(
+        "what the message may be cut between, in their order; then cut or cap_bytes", default=None
+    )
+    cut: Ends | None = asked(
+        "with items: the number of items up to the end of each fragment, ascending", default=None
+    )
+    cap_bytes: Bytes | None = asked(
+        "with items: the cap up to which fragments are filled, bytes", default=None
+    )
+    fill: FillIn | None = asked(
+        "with cap_bytes: how fragments are filled up to it; null: until", default=None
     )
 
 
@@ -149,6 +167,16 @@ class MachineRunOut(SimulateOut):
     lags: tuple[LagOut, ...] = sent(
         "the order of each processor's fragments, which takes the least time for this cut"
     )
+
+
+@output
+class ItemsRunOut(SimulateOut):
+    """A run of a cut between items. `ready_us` is when all items of a fragment are ready."""
+
+    items: ItemsOut = sent("the items, in their order")
+    cut: tuple[int, ...] = sent("the number of items up to the end of each fragment")
+    ready_us: tuple[float, ...] = sent("when each fragment is ready, µs")
+    limit: ItemsLimitOut = sent("what most of the latency is")
 
 
 @output

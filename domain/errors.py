@@ -16,6 +16,7 @@
     |- Infeasible              no cut of the message satisfies the limits
     |- StrategyDeclined        this strategy cannot run on this problem
     |- NeedsPlainStages        what is asked for takes no lanes, windows, delays and processors
+    |- ItemsDeclined           what a message that is cut between items alone cannot have
     |- PoorFit                 the data do not support an estimate
     |- MeasurementMissing      what was measured is not enough for what was asked
     |- NotMeasurable           what was to be measured is not here, or fails
@@ -134,6 +135,12 @@ class NeedsPlainStages(SluiceError):
     """
 
     code = "needs_plain_stages"
+
+
+class ItemsDeclined(SluiceError):
+    """A message that is cut between items alone, and something that such a message cannot have."""
+
+    code = "items_declined"
 
 
 class PoorFit(SluiceError):

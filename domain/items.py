@@ -25,7 +25,7 @@ from math import isfinite
 
 from contract.limits import MAX_ITEMS, MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_OVERHEAD_US
 from domain.derived import Derived
-from domain.errors import Infeasible, InvalidInput, InvalidLimits, InvalidStage
+from domain.errors import Infeasible, InvalidInput, InvalidLimits, ItemsDeclined
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
@@ -250,8 +250,8 @@ class ItemProblem(Derived):
                 for place, one in enumerate(self.pipeline.stages)
                 if one.handoff_bytes is not None
             )
-            raise InvalidStage(
-                "items_with_handoff: fragments of items are handed on whole",
+            raise ItemsDeclined(
+                "handoff_bytes does not go with items: fragments of items are handed on whole",
                 field=f"stages.{stage}.handoff_bytes",
             )
         for name in ("max_fragment_bytes", "max_fragment_items", "max_fragments"):

@@ -25,6 +25,7 @@ from domain.errors import (
     BodyTooLarge,
     InconsistentInput,
     InvalidInput,
+    ItemsDeclined,
     NotFound,
     NotJson,
     NotMeasurable,
@@ -577,6 +578,8 @@ def request_of(
     from app.schemas.base import dump_json, parse_json
 
     given = {} if source is None else body_of(source)
+    if "items" not in (each.name for each in fields(kind)):
+        refuse_items(given)
     known = takes or {each.name for each in fields(kind)}
     base = {name: value for name, value in given.items() if name in known}
     if takes_messages and isinstance(base.get("message_bytes"), int):
@@ -587,6 +590,16 @@ def request_of(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
     return parse_json(kind, dump_json(body if complete is None else complete(body)))
+
+
+def refuse_items(body: Mapping[str, Any]) -> None:
+    """Raise ItemsDeclined where a request has items, for commands that would leave them out."""
+    if body.get("items") is not None:
+        raise ItemsDeclined(
+            "only optimize and simulate take items: they are one message, so that there are no "
+            "tables, comparisons or settings of them",
+            field="items",
+        )
 
 
 def costs_of(source: Source | None, asked: CostSource) -> CostSource:

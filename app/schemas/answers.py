@@ -6,21 +6,33 @@ from contextlib import suppress
 from dataclasses import replace
 
 from app.schemas.base import read_output
-from contract.optimize import DeliveredOptimizeOut, MachineOptimizeOut, OptimizeOut
+from contract.optimize import (
+    DeliveredOptimizeOut,
+    ItemsOptimizeOut,
+    MachineOptimizeOut,
+    OptimizeOut,
+)
 from domain.default_sizes import CURRENT
-from domain.errors import UnreadableRecord
+from domain.errors import ItemsDeclined, UnreadableRecord
 from domain.pipeline import unique_names
 
 
-def read_answer(body: bytes) -> OptimizeOut:
-    """Return what a stored answer says, of stages that choose their pulses and of machines too.
+def read_answer(body: bytes, *, items: bool = False) -> OptimizeOut:
+    """Return what a stored answer says, of stages that choose their pulses and of machines too, and
+    where who asks takes them, `items`.
 
-    Raises UnreadableRecord for one of another version.
+    Raises UnreadableRecord for one of another version, and else ItemsDeclined for one of items.
     """
-    for kind in (OptimizeOut, DeliveredOptimizeOut):
+    for kind in (OptimizeOut, DeliveredOptimizeOut, MachineOptimizeOut):
         with suppress(UnreadableRecord):
             return read_output(kind, body)
-    return read_output(MachineOptimizeOut, body)
+    found = read_output(ItemsOptimizeOut, body)
+    if not items:
+        raise ItemsDeclined(
+            "this answer is of a message that is cut between items alone: what is asked for needs "
+            "one that may be cut at any byte"
+        )
+    return found
 
 
 def current_of(answer: OptimizeOut) -> int | None:

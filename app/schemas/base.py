@@ -44,7 +44,8 @@ _KEY = "[key]"  # of an object whose members clients name: then the member itsel
 _BRANCHES = frozenset(
     (
         *("~line", "~ranges", "~one", "~many"),
-        *("~static", "~whole", "~steps", "~configuration", NAMED, GIVEN, _KEY),
+        *("~static", "~whole", "~steps", "~configuration", "~listed", "~repeated"),
+        *(NAMED, GIVEN, _KEY),
     )
 )
 
@@ -255,6 +256,14 @@ _MESSAGES = {
 }
 
 
+_UNKNOWN = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
+# Fields that are known elsewhere: why they are not here.
+_ELSEWHERE = {
+    ("items",): "only optimize and simulate take items: they are one message, so that there are no "
+    "tables, comparisons or settings of them",
+}
+
+
 _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "too_long": lambda limit: f"expected at most {limit['max_length']} items",
     "too_short": lambda limit: f"expected at least {limit['min_length']} items",
@@ -292,6 +301,8 @@ def _format_pattern(pattern: str) -> str:
 def _rule(error: dict[str, Any]) -> str:
     # The context of these errors holds the rule's own limits, never the input.
     kind = error["type"]
+    if kind in _UNKNOWN and error["loc"] in _ELSEWHERE:
+        return _ELSEWHERE[error["loc"]]
     if kind in _RULES:
         return _RULES[kind](error["ctx"])
     return _MESSAGES.get(kind) or str(error["msg"])[:300]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from contract.limits import MAX_ITEMS, MAX_MESSAGE_BYTES, MAX_OVERHEAD_US
 from domain.aggregate import Aggregate
-from domain.errors import Infeasible, InvalidInput
+from domain.errors import Infeasible, InvalidInput, ItemsDeclined
 from domain.items import (
     Fill,
     FillRule,
@@ -359,7 +359,7 @@ class TestProblem:
 
     def test_handoffs_are_refused(self) -> None:
         stage = Stage("wire", (FitRange(1.0, 1.0),), handoff_bytes=64)
-        with pytest.raises(InvalidInput, match="items_with_handoff") as refused:
+        with pytest.raises(ItemsDeclined, match="handoff_bytes") as refused:
             ItemProblem(Pipeline((*ONE_WIRE.stages, stage)), ItemSequence.of([1]))
         assert refused.value.field == "stages.1.handoff_bytes"
 

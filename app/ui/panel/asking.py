@@ -33,7 +33,7 @@ async def quick_answer(request: Request, operation: Any) -> str | None:
     """Return the answer's address, None where it takes long. Raises what solving does."""
     service, client = service_of(request), client_of(request)
     body = await _quickly(operation, lambda: service.optimize(lambda _: operation, client))
-    return None if body is None else f"/ui/answers/{read_answer(body).id}"
+    return None if body is None else f"/ui/answers/{read_answer(body, items=True).id}"
 
 
 async def passing_answer(request: Request, operation: Any) -> OptimizeOut | None:

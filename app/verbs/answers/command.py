@@ -55,7 +55,7 @@ def run(arguments: Arguments, output: Output) -> int:
     if output.wants_json:
         output.document(record.body)
     else:
-        shown = parts(read_answer(record.body))
+        shown = parts(read_answer(record.body, items=True))
         output.parts([*described(summary_out(record.summary())), *shown])
     return 0
 

@@ -127,12 +127,13 @@ def scope_of(arguments: Arguments, words: Sequence[Asked] = WORDS) -> ExportScop
 
 def _question(source: Source, options: dict[str, Any]) -> Question:
     """Return the question that finds or fits the model."""
-    from app.console.files import body_of, costs_of, merged
+    from app.console.files import body_of, costs_of, merged, refuse_items
     from app.schemas.base import dump_json, parse_json
     from app.schemas.source import costs_question
     from contract.optimize import OptimizeIn
 
     # What only an optimisation has is left out, so that its request file serves here too.
+    refuse_items(body_of(source))
     given = {name: value for name, value in body_of(source).items() if name in SOURCE_FIELDS}
     body = {**merged(given, options), "message_bytes": 1}
     question = costs_question(parse_json(OptimizeIn, dump_json(body)), 1)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from app.console.argument_parts import condition
+from app.console.items import add_items, items_of
 from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.optimize import OptimizeIn
-from domain.errors import InconsistentInput, InvalidInput
+from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined
 from domain.pipeline import stage_name
 from domain.units import parse_bytes
 
@@ -33,7 +34,13 @@ _FIRST = ("message_bytes", "strategy", "save_as", "uncertainty")  # what most qu
 # What is said of own transfers alone, too; the other words are of a model.
 _OF_TRANSFERS = (("message_bytes",), ("uncertainty", "current"))
 _OF_MODELS = {
-    **{name: name for name in ("transfers", "memory", "timeline", "sensitivities")},
+    **{
+        name: name
+        for name in (
+            *("transfers", "memory", "timeline", "sensitivities"),
+            *("items", "fill", "first_bytes"),
+        )
+    },
     **{
         word.option[2:].replace("-", "_"): "_".join(word.place)
         for word in WORDS
@@ -62,6 +69,7 @@ def add_arguments(command: Command) -> None:
         help="so many bytes at most between the first stage and the last: a window over all of "
         "them",
     )
+    add_items(command)
     command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
     command.flag("--sensitivities", help="say how the latency moves with the costs of each stage")
     add_words(command, [word for word in WORDS if word.place[0] not in _FIRST])
@@ -102,7 +110,9 @@ def run(arguments: Arguments, output: Output) -> int:
     if output.wants_json:
         output.document(body)
     if not output.wants_json or arguments.timeline is not None:
-        _show_answer(read_answer(body), arguments, output, fragment_cap=settings.max_fragments)
+        _show_answer(
+            read_answer(body, items=True), arguments, output, fragment_cap=settings.max_fragments
+        )
     if is_interrupted:
         output.note("interrupted; this is the best found so far")
     return INTERRUPTED if is_interrupted else 0
@@ -117,13 +127,30 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
     if isinstance(source, TraceSource) and (test := test_in_names(arguments.sources)):
         options.setdefault("fit_options", {}).setdefault("test", test)
     body = merged(body_of(source), options)
+    if (items := items_of(arguments, settings)) is not None:
+        body |= items
+        if arguments.message_bytes is None:
+            body.pop("message_bytes", None)
+    if body.get("items") is not None:
+        _check_beside_items(arguments)
     if arguments.memory is not None:
         body["pipeline"] = _within_memory(body, arguments.memory)
-    if body.get("message_bytes") is None:
+    if body.get("message_bytes") is None and body.get("items") is None:
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
     return parse_json(OptimizeIn, dump_json(body))
+
+
+def _check_beside_items(arguments: Arguments) -> None:
+    """Raise ItemsDeclined for what only a terminal has, and items cannot have."""
+    rules = {
+        "timeline": "a timeline needs a message that may be cut at any byte",
+        "sensitivities": "of items it is not known how the latency moves with the costs",
+    }
+    for name, rule in rules.items():
+        if getattr(arguments, name) not in (None, False):
+            raise ItemsDeclined(f"{name} does not go with items: {rule}", field=name)
 
 
 def _within_memory(body: Mapping[str, Any], memory_bytes: int) -> dict[str, Any]:
@@ -165,9 +192,9 @@ def _answer(
     store: Store | None,
 ) -> tuple[bytes, bool]:
     """Return the answer's document, and whether Ctrl-C ended the search."""
-    from app.console.running import run_operation, solving_line, ticking_line
+    from app.console.running import OperationRun, run_operation, solving_line, ticking_line
     from app.questions.source import Stored
-    from app.verbs.optimize.answer import render_answer
+    from app.schemas.base import dump_json
     from app.verbs.optimize.operation import operation
 
     with ticking_line(output.err, "fitting"):  # of a trace; nothing else takes long there
@@ -178,9 +205,9 @@ def _answer(
         if stored is not None:
             return stored.document, False
     with solving_line(output.err) as show:
-        ran = run_operation(prepared, settings, show)
+        ran: OperationRun[Any] = run_operation(prepared, settings, show)
     if store is None:
-        return render_answer(prepared.answer(ran.result)), ran.is_interrupted
+        return dump_json(prepared.document(ran.result)), ran.is_interrupted
     with store.unit_of_work() as unit:
         return prepared.keep(unit, ran.result).document, ran.is_interrupted
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import solvers
+from analysis.items import ItemsSolved, solve_items_question
 from analysis.solve import MessageQuestion, Solved, solve
 from app.execution.engine import Pool
 from app.operations.call import Call
@@ -21,9 +23,11 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, cut_off
 from app.questions.fits import keep_given, name_fit, save_fit
+from app.questions.items import PreparedItems, prepare_items
 from app.questions.question import PreparedQuestion, Question, prepare
-from app.questions.source import Source, Stored
+from app.questions.source import Resolved, Source, Stored
 from app.schemas.base import dump_json, parse_json
+from app.schemas.items import asked_items, items_answer
 from app.schemas.source import as_job
 from app.verbs.optimize.answer import (
     Answer,
@@ -33,15 +37,21 @@ from app.verbs.optimize.answer import (
     render_answer,
 )
 from app.verbs.optimize.request import optimize_question
-from contract.optimize import OptimizeIn, OptimizeOut
+from contract.optimize import ItemsOptimizeOut, OptimizeIn, OptimizeOut
+from domain.model import CostModel
 from domain.profile import Origin, ProfileReference, ProfileRevision, Provenance
-from domain.solution import Status
+from domain.solution import Status, Strategy
+from domain.verification import Contradiction
+from models.identifiers import new_id
 from models.records import AnswerRecord
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from domain.errors import SluiceError
     from models.session import UnitOfWork
+
+
+_QUICK_ITEMS = 500  # items times stages: some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +154,107 @@ class Optimize(OperationDefaults[Solved]):
         return Outcome(record.body, answer_id=record.id)
 
 
+@dataclass(frozen=True, slots=True)
+class OptimizeItems(OperationDefaults[ItemsSolved]):
+    """One optimisation of a message that is cut between items alone."""
+
+    prepared: PreparedItems
+    request_for: Callable[[ProfileRevision | None], bytes]
+
+    kind: ClassVar = OperationKind.OPTIMIZE
+    noun: ClassVar = "solve"
+    pool: ClassVar = Pool.SOLVE
+    stores: ClassVar = True  # the answer
+
+    @property
+    def time_s(self) -> float:
+        """The limit asked for, and a grace."""
+        return self.prepared.asked.time_limit_s + GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """An OptimizeIn as JSON."""
+        return self.request_for(self.prepared.found.profile)
+
+    @property
+    def digest(self) -> str:
+        asked = self.prepared.asked
+        return digest_of(self.kind, self.prepared.digest, asked.time_limit_s, asked.save_as)
+
+    @property
+    def work(self) -> Call[ItemsSolved]:
+        return Call(solve_items_question, self.prepared.question)
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """Return a stored answer to the identical question, where it is good enough."""
+        asked = self.prepared.asked
+        record = None if asked.save_as else unit.answers.find(self.prepared.digest)
+        if record is None or not _is_reusable(record, asked.relative_gap):
+            return None
+        return Outcome(record.body, answer_id=record.id)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether solving is small enough to be tried in this process."""
+        problem = self.prepared.problem
+        return len(problem.sequence) * len(problem.pipeline) <= _QUICK_ITEMS
+
+    def run_here(self) -> ItemsSolved | None:
+        """Solve where that is quick."""
+        return solve_items_question(self.prepared.question) if self.is_quick else None
+
+    def run(self, report: Report) -> ItemsSolved:
+        """Solve. Raises what `solvers.items.solve.solve_items` does."""
+        return self.work.run(report)
+
+    def document(self, result: ItemsSolved) -> ItemsOptimizeOut:
+        """Return the answer as it is sent; it is stored nowhere."""
+        return self._answer(result, self.prepared.found.profile)
+
+    def keep(self, unit: UnitOfWork, result: ItemsSolved) -> Outcome:
+        """Store the answer, and the profile where the question says so."""
+        found, solution = self.prepared.found, result.solution
+        profile, name = found.profile, self.prepared.asked.save_as
+        if name is not None:
+            profile = _saved(unit, name, found, self.prepared.problem.pipeline)[0]
+        answer = self._answer(result, profile)
+        record = AnswerRecord(
+            id=answer.id,
+            created_at=datetime.fromisoformat(answer.created_at),
+            question_digest=self.prepared.digest,
+            strategy=Strategy(answer.strategy),
+            message_bytes=answer.message_bytes,
+            fragments=answer.fragments,
+            latency_us=solution.latency_us,
+            lower_bound_us=solution.lower_bound_us,
+            relative_gap=solution.relative_gap,
+            status=solution.status,
+            profile_name=profile.name if profile else None,
+            profile_revision=profile.revision if profile else None,
+            body=dump_json(answer),
+        )
+        unit.answers.add(record)
+        return Outcome(record.body, answer_id=record.id)
+
+    def _answer(self, result: ItemsSolved, profile: ProfileRevision | None) -> ItemsOptimizeOut:
+        return items_answer(
+            self.prepared, result, id=new_id(), created_at=datetime.now(UTC), profile=profile
+        )
+
+
 def operation(
     asked: OptimizeIn, stored: Stored, settings: Settings, costs: Source | None = None
-) -> Optimize:
+) -> Optimize | OptimizeItems:
     """Find or fit the model; `costs` stand in place of those that the request names.
 
-    Raises NotFound, InvalidInput, and what `prepare` does.
+    Raises NotFound, InvalidInput, and what `prepare` does, and for items `prepare_items`.
     """
+    if asked.items is not None:
+        items = asked_items(asked)
+        if costs is not None:
+            items = replace(items, source=costs)
+        found = prepare_items(items, stored, fragment_cap=settings.max_fragments)
+        return OptimizeItems(found, partial(as_job, asked))
     question = optimize_question(asked)
     if costs is not None:
         question = replace(question, source=costs)
@@ -158,7 +262,7 @@ def operation(
     return Optimize(prepared, partial(as_job, asked))
 
 
-def requested(request: bytes, stored: Stored, settings: Settings) -> Optimize:
+def requested(request: bytes, stored: Stored, settings: Settings) -> Optimize | OptimizeItems:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     return operation(parse_json(OptimizeIn, request), stored, settings)
 
@@ -207,22 +311,30 @@ def _keep(unit: UnitOfWork, answer: Answer) -> AnswerRecord:
 
 
 def _with_saved_profile(unit: UnitOfWork, answer: Answer) -> Answer:
-    name, fitted = answer.prepared.question.save_as, answer.prepared.fitted
-    given = answer.prepared.given
+    name, prepared = answer.prepared.question.save_as, answer.prepared
     if name is None:
         return answer
+    revision, found = _saved(unit, name, prepared, prepared.problem.model)
+    return replace(answer, profile=revision, contradicts=found)
+
+
+def _saved(
+    unit: UnitOfWork, name: str, costs: PreparedQuestion | Resolved, model: CostModel
+) -> tuple[ProfileRevision, Contradiction | None]:
+    """Store the model under this name, with the fit that it is of; and return what that says
+    against the revisions before it.
+    """
     found = None
-    if fitted is not None:
-        saved = save_fit(unit, fitted, name=name)
+    if costs.fitted is not None:
+        saved = save_fit(unit, costs.fitted, name=name)
         profile, found = saved.profile, saved.contradiction
-    elif given is not None:
-        saved = name_fit(unit, keep_given(unit, given), name=name)
+    elif costs.given is not None:
+        saved = name_fit(unit, keep_given(unit, costs.given), name=name)
         profile, found = saved.profile, saved.contradiction
     else:
         provenance = Provenance(Origin.GIVEN, "saved with an optimisation")
-        profile = unit.profiles.save(name, answer.prepared.problem.model, provenance)
-    revision = ProfileRevision(profile.name, profile.current.number)
-    return replace(answer, profile=revision, contradicts=found)
+        profile = unit.profiles.save(name, model, provenance)
+    return ProfileRevision(profile.name, profile.current.number), found
 
 
 def _is_reusable(record: AnswerRecord, relative_gap: float) -> bool:

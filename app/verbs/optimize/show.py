@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.schemas.in_flight import ends_of, in_flight_facts, machine_of
+from app.schemas.items import items_facts
 from app.schemas.stages import limits_of, sensitivity_facts, stored_stages
 from app.schemas.uncertainty import uncertainty_facts
 from app.text.numbers import (
@@ -32,6 +33,7 @@ from app.ui.parts import Chart, Column, Facts, Grid, Part, failures, noted, othe
 from contract.optimize import (
     BaselineOut,
     DeliveredOptimizeOut,
+    ItemsOptimizeOut,
     MachineOptimizeOut,
     OptimizeOut,
 )
@@ -88,6 +90,9 @@ def parts(
     an answer that is shown with them.
     """
     yield from failures(answer.warnings)
+    if isinstance(answer, ItemsOptimizeOut):
+        yield from _items_parts(answer)
+        return
     if answer.uncertainty:
         yield from uncertainty_parts(answer.uncertainty)
         yield ""
@@ -114,6 +119,18 @@ def parts(
         if warning not in of_fit or warning.code == MAY_BE_PIPELINED
     ]
     yield from noted(shown)
+
+
+def _items_parts(answer: ItemsOptimizeOut) -> Iterator[Part]:
+    """Yield what to set for a message that is cut between items, and how good that is."""
+    of_profile = f", profile {answer.profile.reference}" if answer.profile else ""
+    yield answer.set_items.sentence
+    yield ""
+    yield format_path(answer) + of_profile
+    yield ""
+    yield Facts((*_answer_facts(answer), *items_facts(answer)))
+    yield ""
+    yield from noted(others(answer.warnings))
 
 
 def uncertainty_parts(known: UncertaintyOut) -> Iterator[Part]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from analysis.items import critical_steps, item_path
+from app.questions.items import ItemsRun
 from app.questions.simulate import PricedCut, Simulation
 from app.schemas.base import notices_out, revision_out
+from app.schemas.items import items_out, limit_out
 from app.schemas.stages import aggregate_out, pipeline_out
 from contract.simulate import (
     DeliveredOut,
+    Interval,
+    ItemsRunOut,
     LagOut,
     MachineRunOut,
     PathStepOut,
@@ -44,6 +49,34 @@ def _run(simulation: Simulation) -> SimulateOut:
         levels=delivered.levels,
         store_and_forward_us=delivered.store_and_forward_us,
         lower_bound_us=delivered.lower_bound_us,
+    )
+
+
+def sent_items(found: ItemsRun) -> ItemsRunOut:
+    """Return what a cut between items takes as it is sent."""
+    problem, times = found.problem, found.times
+    spans, sizes = times.in_stages, problem.sequence.fragment_bytes(times.cut)
+    intervals = tuple(
+        Interval(place, stage, size, *span)
+        for place, size in enumerate(sizes)
+        for stage, span in enumerate(zip(spans.start_us[place], spans.exit_us[place], strict=True))
+    )
+    steps, _ = critical_steps(times.ready_us, spans.exit_us)
+    busy = spans.busy_us()
+    return ItemsRunOut(
+        message_bytes=problem.sequence.total_bytes,
+        latency_us=problem.latency_us(times.cut),
+        intervals=intervals,
+        critical_path=tuple(PathStepOut(*step) for step in steps),
+        bottleneck_stage=busy.index(max(busy)),
+        busy_us=busy,
+        pipeline=pipeline_out(problem.pipeline),
+        profile=revision_out(found.profile),
+        warnings=notices_out((*found.said, *problem.sequence.notices)),
+        items=items_out(problem.sequence),
+        cut=times.cut,
+        ready_us=times.ready_us,
+        limit=limit_out(problem, item_path(problem, times.cut)),
     )
 
 

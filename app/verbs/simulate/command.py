@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from app.text.units import parse_size_or_whole
+from app.console.items import add_items, items_of
+from app.text.units import parse_counts, parse_size_or_whole
 from app.ui.grammar import Arguments, Command
 from app.ui.options import add_words, body_of_options
 from contract.declare import words_of
 from contract.simulate import SimulateIn
-from domain.errors import InconsistentInput, InvalidInput
+from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined
+from domain.units import parse_bytes
 
 if TYPE_CHECKING:
     from app.questions.simulate import Cut, PricedCut, Simulation
+    from app.settings import Settings
     from app.ui.terminal import Output
+    from contract.simulate import ItemsRunOut
 
+_OF_BYTES = ("message_bytes", "fragment_bytes", "levels", "delivery")
 OVERLAP = words_of(SimulateIn, ("fit_options",))
 
 
@@ -26,6 +31,13 @@ def add_arguments(command: Command) -> None:
         "--repeat", read=parse_size_or_whole, metavar="SIZE", help="cut it by this size, or whole"
     )
     add_words(command, words_of(SimulateIn, ("fragment_bytes", "fit_options")))
+    add_items(command)
+    command.option(
+        "--cut", read=parse_counts, metavar="ENDS", help="with --items: up to which, as 2,5"
+    )
+    command.option(
+        "--cap", read=parse_bytes, metavar="SIZE", help="with --items: what this cap gives"
+    )
     command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
 
 
@@ -33,22 +45,66 @@ def run(arguments: Arguments, output: Output) -> int:
     """Run a cut that is given, print what it takes, and draw it where that is asked for."""
     from app.console.commands import store_for
     from app.console.files import check_timeline_file, costs_of, read_source, request_of
+    from app.questions.items import run_items
     from app.questions.simulate import model_of, run_on, said_by
     from app.questions.source import Stored
     from app.schemas.source import options_of, source_of
     from app.settings import Settings
+    from app.verbs.simulate.answer import sent_items
+    from app.verbs.simulate.request import items_cut
 
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
     settings = Settings.from_environment()
     source = read_source(arguments.source, settings)
-    asked = request_of(SimulateIn, source, body_of_options(OVERLAP, arguments))
+    options = body_of_options(OVERLAP, arguments)
+    options |= {"cut": arguments.cut, "cap_bytes": arguments.cap}
+    asked = request_of(
+        SimulateIn, source, options, complete=lambda body: _with_items(body, arguments, settings)
+    )
     costs = costs_of(source, source_of(asked))
+    between = items_cut(asked)
+    if between is not None:
+        with store_for(costs, settings) as store:
+            ran = run_items(Stored.of_store(store), costs, options_of(asked), between)
+        _show_items(sent_items(ran), output)
+        return 0
     with store_for(costs, settings) as store:
         found = model_of(costs, options_of(asked), Stored.of_store(store))
     cut = _given_cut(arguments, asked, len(found.model.stages or (found.model,)))
     show_run(said_by(run_on(found.model, cut), found), cut, arguments.timeline, output)
     return 0
+
+
+def _with_items(body: dict[str, Any], arguments: Arguments, settings: Settings) -> dict[str, Any]:
+    """Return a body with the items of options. Raises ItemsDeclined for options that cut at any
+    byte.
+    """
+    found = items_of(arguments, settings)
+    if found is not None and "items" in found:
+        body = {name: value for name, value in body.items() if name not in _OF_BYTES}
+    body |= found or {}
+    if body.get("items") is None:
+        return body
+    for name in ("message_bytes", "repeat", "fragment_bytes", "timeline"):
+        if getattr(arguments, name) is not None:
+            raise ItemsDeclined(
+                "this is of a message that may be cut at any byte, and items are given: --cut or "
+                "--cap cuts them",
+                field=name,
+            )
+    return body
+
+
+def _show_items(found: ItemsRunOut, output: Output) -> None:
+    """Print a run of a cut between items."""
+    from app.schemas.base import dump_json
+    from app.verbs.simulate.show import items_parts
+
+    if output.wants_json:
+        output.document(dump_json(found))
+    else:
+        output.parts(items_parts(found))
 
 
 def _given_cut(arguments: Arguments, asked: SimulateIn, stages: int) -> Cut:

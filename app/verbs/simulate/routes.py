@@ -11,17 +11,26 @@ from app.api.openapi import reads
 from app.api.respond import json_bytes, keyed
 from app.http.bodies import read_json
 from app.http.dependencies import body_rules, client_of, own_router, service_of
+from app.questions.items import ItemsCut, run_items
 from app.questions.simulate import draw, run
 from app.schemas.base import dump_json
 from app.schemas.queries import Query as QueryIn
 from app.schemas.source import options_of, source_of
-from app.verbs.simulate.answer import sent
-from app.verbs.simulate.request import cut_of
-from contract.simulate import DeliveredOut, MachineRunOut, PricedCutOut, SimulateIn, SimulateOut
+from app.verbs.simulate.answer import sent, sent_items
+from app.verbs.simulate.request import cut_of, items_cut
+from contract.simulate import (
+    DeliveredOut,
+    ItemsRunOut,
+    MachineRunOut,
+    PricedCutOut,
+    SimulateIn,
+    SimulateOut,
+)
+from domain.errors import ItemsDeclined
 
 router = own_router(tags=["optimise"])
 BODIES = (SimulateIn,)
-OUTPUTS = (DeliveredOut, MachineRunOut, PricedCutOut, SimulateOut)
+OUTPUTS = (DeliveredOut, ItemsRunOut, MachineRunOut, PricedCutOut, SimulateOut)
 SVG = "image/svg+xml"
 
 
@@ -50,7 +59,7 @@ _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inl
         SimulateIn,
         404,
         also=_PICTURE,
-        sends=SimulateOut | DeliveredOut | MachineRunOut | PricedCutOut,
+        sends=SimulateOut | DeliveredOut | MachineRunOut | ItemsRunOut | PricedCutOut,
     ),
 )
 @keyed
@@ -58,6 +67,9 @@ async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -
     """When each fragment is in each stage, for a cut that is given: as data, or drawn."""
     service = service_of(request)
     asked = await read_json(request, SimulateIn, **body_rules(request))
+    between = items_cut(asked)
+    if between is not None:
+        return await _of_items(request, asked, between, query.format or _accepted(request))
     cut = cut_of(asked)
 
     found = await service.prepare(
@@ -67,6 +79,22 @@ async def simulate(request: Request, query: Annotated[SimulateQuery, Query()]) -
         picture = await service.call(lambda: draw(found, cut))
         return Response(picture, headers=_POLICY, media_type=SVG)
     return json_bytes(await service.call(lambda: dump_json(sent(found))))
+
+
+async def _of_items(
+    request: Request, asked: SimulateIn, cut: ItemsCut, form: SimulationFormat
+) -> Response:
+    """Run a cut between items. Raises ItemsDeclined for a picture."""
+    if form is SimulationFormat.SVG:
+        raise ItemsDeclined(
+            "a timeline needs a message that may be cut at any byte", field="format"
+        )
+    service = service_of(request)
+    found = await service.prepare(
+        lambda stored: run_items(stored, source_of(asked), options_of(asked), cut),
+        client_of(request),
+    )
+    return json_bytes(await service.call(lambda: dump_json(sent_items(found))))
 
 
 def _accepted(request: Request) -> SimulationFormat:

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 from app.questions.simulate import Cut
 from app.schemas.stages import stored_stages
-from app.text.numbers import format_count, format_percent, format_sizes
+from app.text.numbers import format_count, format_counted, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
 from app.ui.gantt import chart_of, machine_chart_of
 from app.ui.parts import Column, Facts, Grid, Part, failures, noted, others
-from contract.simulate import DeliveredOut, MachineRunOut, PricedCutOut, SimulateOut
+from contract.simulate import DeliveredOut, ItemsRunOut, MachineRunOut, PricedCutOut, SimulateOut
 from domain.machine import Machine
 from domain.machine_timeline import machine_timeline_of
 from domain.units import format_bytes
+
+_SHOWN = 50  # fragments of items as rows
 
 
 def parts(found: SimulateOut | PricedCutOut, cut: Cut) -> Iterator[Part]:
@@ -23,6 +25,46 @@ def parts(found: SimulateOut | PricedCutOut, cut: Cut) -> Iterator[Part]:
         yield Facts(tuple(_priced_facts(found)))
         return
     yield from _delivered(found) if isinstance(found, DeliveredOut) else _run(found, cut)
+    yield from noted(others(found.warnings))
+
+
+def items_parts(found: ItemsRunOut) -> Iterator[Part]:
+    """Yield what a cut between items took, and when each fragment was ready and done."""
+    yield from failures(found.warnings)
+    names = [printable(stage.name) for stage in found.pipeline.stages]
+    bottleneck = found.bottleneck_stage
+    of = f", profile {found.profile.reference}" if found.profile else ""
+    yield f"{format_bytes(found.message_bytes)} through {format_counted(len(names), 'stage')}{of}"
+    yield ""
+    busy = format_time(found.busy_us[bottleneck])
+    yield Facts(
+        (
+            ("items", format_count(len(found.items.bytes))),
+            ("latency", format_time(found.latency_us)),
+            ("bottleneck", f"{names[bottleneck]}, busy for {busy}"),
+            ("what limits", found.limit.sentence),
+        )
+    )
+    yield ""
+    last = len(names) - 1
+    done = [one for one in found.intervals if one.stage == last]
+    columns = ("fragment", "up to item", "bytes", "ready", "done")
+    rows = zip(done[:_SHOWN], found.cut, found.ready_us, strict=False)
+    yield Grid(
+        tuple(map(Column, columns)),
+        tuple(
+            (
+                format_count(one.fragment + 1),
+                format_count(end),
+                format_count(one.fragment_bytes),
+                format_time(ready_us),
+                format_time(one.exit_us),
+            )
+            for one, end, ready_us in rows
+        ),
+    )
+    if len(done) > _SHOWN:
+        yield f"… and {format_count(len(done) - _SHOWN)} fragments more: --json has all"
     yield from noted(others(found.warnings))
 
 

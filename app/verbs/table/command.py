@@ -90,7 +90,7 @@ def run(arguments: Arguments, output: Output) -> int:
 
 def _asked(arguments: Arguments, source: Source) -> tuple[TableScope, Question]:
     """Return the table's scope, and the question that finds or fits its model."""
-    from app.console.files import body_of, costs_of, merged
+    from app.console.files import body_of, costs_of, merged, refuse_items
     from app.schemas.base import dump_json, parse_json
     from app.schemas.source import costs_question
     from app.verbs.table.request import scope_of
@@ -98,6 +98,7 @@ def _asked(arguments: Arguments, source: Source) -> tuple[TableScope, Question]:
 
     # What only an optimisation has is left out, so that its request file serves here too.
     ours = (*SOURCE_FIELDS, "constraints")
+    refuse_items(body_of(source))
     given = {name: value for name, value in body_of(source).items() if name in ours}
     body = merged(given, body_of_options(WORDS, arguments))
     costs = {name: body.pop(name) for name in SOURCE_FIELDS if name in body}
@@ -105,7 +106,7 @@ def _asked(arguments: Arguments, source: Source) -> tuple[TableScope, Question]:
     scope = scope_of(asked)
     costs |= {"message_bytes": scope.max_message_bytes, **_limits(body)}
     of_costs = parse_json(OptimizeIn, dump_json(costs))
-    question = costs_question(of_costs, of_costs.message_bytes, of_costs.constraints)
+    question = costs_question(of_costs, scope.max_message_bytes, of_costs.constraints)
     return scope, replace(question, source=costs_of(source, question.source))
 
 

@@ -9,6 +9,7 @@ from tests.golden.verbs import (
     crossover,
     deliver,
     hide,
+    items,
     layer,
     machine,
     measure,
@@ -27,6 +28,7 @@ HTTP_OF_VERBS: tuple[Http, ...] = (
     *measure.HTTP,
     *verify.HTTP,
     *machine.HTTP,
+    *items.HTTP,
 )
 COMMANDS_OF_VERBS: tuple[Command, ...] = (
     *hide.COMMANDS,
@@ -39,5 +41,12 @@ COMMANDS_OF_VERBS: tuple[Command, ...] = (
     *tune.COMMANDS,
     *sweep.COMMANDS,
     *machine.COMMANDS,
+    *items.COMMANDS,
 )
-FILES_OF_VERBS: dict[str, Any] = {**layer.FILES, **verify.FILES, **crossover.FILES, **machine.FILES}
+FILES_OF_VERBS: dict[str, Any] = {
+    **layer.FILES,
+    **verify.FILES,
+    **crossover.FILES,
+    **machine.FILES,
+    **items.FILES,
+}

@@ -93,7 +93,7 @@ class AnswerDetails:
     @classmethod
     def from_body(cls, body: bytes) -> AnswerDetails:
         """Read a stored answer. Raises UnreadableRecord."""
-        answer = read_answer(body)
+        answer = read_answer(body, items=True)
         first = format_size(answer.fragment_bytes[0], with_bytes=False)
         if answer.pipeline is None:
             return cls("seen from outside", first)

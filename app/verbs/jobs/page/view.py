@@ -9,6 +9,7 @@ import orjson
 
 from app.operations.operation import OperationKind
 from app.schemas.base import dump_json, problem_out, read_output, read_request
+from app.schemas.items import sequence_of
 from app.schemas.jobs import history_of, problem_of, progress_out
 from app.schemas.stages import asked_pipeline, limits_of
 from app.text.numbers import format_count, format_gap
@@ -124,7 +125,7 @@ def entry_of(job: JobRecord) -> InputState:
     """Return the input panel with the question of the job."""
     asked = _asked(job)
     entry = InputState.of_question(
-        asked.message_bytes if isinstance(asked, OptimizeIn) else asked.message_bytes[0],
+        _message_bytes(asked),
         limits_of(asked.constraints),
         may_refragment=asked.allow_refragmentation,
         profile=asked.profile,
@@ -132,6 +133,8 @@ def entry_of(job: JobRecord) -> InputState:
     )
     if not isinstance(asked, OptimizeIn):
         return entry
+    if asked.items is not None:  # the panel asks about messages that may be cut at any byte
+        entry = replace(entry, message="")
     return replace(
         entry,
         strategy=str(asked.strategy),
@@ -140,6 +143,15 @@ def entry_of(job: JobRecord) -> InputState:
         time_limit=format_number(asked.time_limit_s),
         current=_current(asked),
     )
+
+
+def _message_bytes(asked: OptimizeIn | CompareIn) -> int:
+    """The size of the message, of items their sum, of a comparison the first one."""
+    if isinstance(asked, CompareIn):
+        return asked.message_bytes[0]
+    if asked.items is not None:
+        return sequence_of(asked.items).total_bytes
+    return asked.message_bytes or 0
 
 
 def _current(asked: OptimizeIn) -> str:
@@ -187,7 +199,8 @@ def _title(asked: OptimizeIn | CompareIn) -> str:
         through = asked.profile
     elif asked.measurements is not None:
         through = "a measured pipeline"
-    return f"{format_bytes(asked.message_bytes)} through {through}"
+    in_items = "" if asked.items is None else " in items"
+    return f"{format_bytes(_message_bytes(asked))}{in_items} through {through}"
 
 
 def known_texts(best_us: float | None, bound_us: float | None) -> tuple[str, str]:

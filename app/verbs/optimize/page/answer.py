@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
@@ -52,9 +53,9 @@ from app.verbs.optimize.page.timelines import (
 from app.verbs.optimize.page.view import AnswerView
 from app.verbs.optimize.page.what_if import changed_costs, changed_question, what_if
 from app.verbs.optimize.page.why import UnexplainedAnswer, WhyView, advice_of
-from app.verbs.optimize.show import count_parts, format_path, latency_unit
+from app.verbs.optimize.show import count_parts, format_path, latency_unit, parts
 from app.web.forms import sent_fields
-from contract.optimize import OptimizeIn, OptimizeOut
+from contract.optimize import ItemsOptimizeOut, OptimizeIn, OptimizeOut
 from domain.errors import (
     LimitReached,
     NeedsPlainStages,
@@ -125,9 +126,11 @@ async def answer_page(
         record = get_answer(service.context.store, id)
         # Thousands of ranges or fragments make a page that takes a while to write as well.
         try:
-            stored = read_answer(record.body)
+            stored = read_answer(record.body, items=True)
         except UnreadableRecord as refusal:
             return _stored_earlier(request, record, refusal, units)
+        if isinstance(stored, ItemsOptimizeOut):
+            return _of_items(request, record, stored, units)
         values = _values(service.context.store, stored, beside, base_url)
         entry = InputState.of_answer(stored).in_units(units).keeping(units.kept)
         current = _current_bytes(stored, given)
@@ -397,6 +400,24 @@ def _stored_earlier(
         section=SECTION,
         refusal=problem,
         answer_id=record.id,
+    )
+
+
+def _of_items(
+    request: Request, record: AnswerRecord, answer: ItemsOptimizeOut, units: ShownUnits
+) -> Response:
+    """Show the figures of an answer about items. The panel asks about messages that may be cut at
+    any byte, so that it is given no size.
+    """
+    entry = replace(InputState.of_record(record).in_units(units), message="")
+    return panel_page(
+        request,
+        "answer_items.html",
+        entry,
+        section=SECTION,
+        found=as_html([*parts(answer)]),
+        answer_id=record.id,
+        name=record.name or "",
     )
 
 

@@ -58,6 +58,7 @@ from sluice_client.contract.schedule import TableScheduleOut
 from sluice_client.contract.service import LimitsOut, ReadyOut
 from sluice_client.contract.simulate import (
     DeliveredOut,
+    ItemsRunOut,
     MachineRunOut,
     PricedCutOut,
     SimulateIn,
@@ -94,7 +95,7 @@ _LOOKED_UP: Callable[[Answer], TableScheduleOut | OptimizeOut] = _one_of(
 _PROFILE: Callable[[Answer], ProfileOut] = _one_of(AnyProfileOut)
 _REVISION: Callable[[Answer], RevisionOut] = _one_of(AnyRevisionOut)
 _SIMULATED: Callable[[Answer], SimulateOut | PricedCutOut] = _one_of(
-    DeliveredOut | MachineRunOut | SimulateOut | PricedCutOut
+    DeliveredOut | MachineRunOut | ItemsRunOut | SimulateOut | PricedCutOut
 )
 
 

@@ -24,6 +24,7 @@ _BY_CODE: Mapping[str, type[ProblemError]] = {
     "infeasible": Declined,
     "strategy_declined": Declined,
     "needs_plain_stages": Declined,
+    "items_declined": Declined,
     "poor_fit": Declined,
     "measurement_missing": Declined,
     "not_measurable": Declined,

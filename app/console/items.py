@@ -1,0 +1,50 @@
+"""Items of a file, and how a program fills fragments, as options say them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from app.ui.grammar import Arguments, Command
+from domain.errors import InvalidInput
+from domain.units import parse_bytes
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+
+def add_items(command: Command) -> None:
+    """Add the file of items, and how fragments are filled."""
+    command.option(
+        "--items",
+        metavar="FILE",
+        help="CSV in place of --bytes: bytes, ready (us), name, a column a stage, as copy (us)",
+    )
+    command.option("--fill", metavar="RULE", help="with --items: until (the default) or before")
+    command.option(
+        "--first-bytes",
+        read=parse_bytes,
+        metavar="SIZE",
+        help="with --items: a cap of its own for the first fragment",
+    )
+
+
+def items_of(arguments: Arguments, settings: Settings) -> dict[str, Any] | None:
+    """Return what --items, --fill and --first-bytes say, as a request has it; None where they say
+    nothing. Raises NotFound, and InvalidInput for a file that holds no items.
+    """
+    from app.console.files import read_trace
+    from domain.item_table import read_item_table
+
+    found: dict[str, Any] = {}
+    if arguments.items is not None:
+        raw = read_trace(arguments.items, settings)
+        try:
+            text = raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise InvalidInput("expected a table as text in UTF-8", field="items") from None
+        found["items"] = read_item_table(text)
+    fill = {"rule": arguments.fill, "first_bytes": arguments.first_bytes}
+    said = {name: value for name, value in fill.items() if value is not None}
+    if said:
+        found["fill"] = {"rule": "until", **said}
+    return found or None

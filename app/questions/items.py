@@ -1,0 +1,217 @@
+"""A question about a message that is cut between items, from what is asked to a problem."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from analysis.items import ItemsQuestion
+from app.questions.question import check_save_as, notices_of_costs
+from app.questions.source import FitNow, Resolved, Source, Stored, field_of, resolve
+from contract.limits import MAX_SIMULATED
+from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined, SluiceError
+from domain.fit import FitOptions, FitShape, beyond_measured, cut_sizes
+from domain.items import (
+    FillRule,
+    ItemProblem,
+    ItemSequence,
+    ItemTimes,
+    item_problem_of,
+    layout,
+)
+from domain.model import CostModel
+from domain.pipeline import Pipeline
+from domain.problem import FragmentLimits
+from domain.profile import ProfileReference, ProfileRevision
+from domain.solution import Notice
+
+_NOT_IN_DRAWS = Notice(
+    "answer_not_in_draws",
+    "how sure this cut is was not computed: cuts between items are not priced in draws of the "
+    "costs. Solve with costs at both ends of their errors, and compare",
+)
+_UNTIL = FillRule()
+_OF_PIPELINE = ("stages",)
+_OF_ITEMS = ("bytes", "ready_us", "stage_us", "names")
+_OF_LIMITS = ("max_fragment_bytes", "max_fragments", "max_fragment_items")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedItems:
+    """One optimisation of items. `current_bytes` is the cap in use, filled by `fill`. `save_as`
+    stores the model under this profile name together with the answer. Raises InvalidInput.
+    """
+
+    sequence: ItemSequence
+    fill: FillRule
+    source: Source
+    limits: FragmentLimits
+    relative_gap: float
+    time_limit_s: float
+    fit_options: FitOptions | None = None
+    save_as: str | None = None
+    current_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.save_as is None:
+            return
+        if isinstance(self.source, ProfileReference):
+            raise InconsistentInput(
+                "save_as stores what the request itself holds; a profile is stored already",
+                field="save_as",
+            )
+        check_save_as(self.save_as)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedItems:
+    """A question whose model is known. `digest` is equal exactly for questions that one stored
+    answer can serve.
+    """
+
+    asked: AskedItems
+    problem: ItemProblem
+    found: Resolved
+    digest: str
+
+    @property
+    def question(self) -> ItemsQuestion:
+        """The solver's arguments."""
+        asked = self.asked
+        return ItemsQuestion(
+            self.problem, asked.fill, asked.relative_gap, asked.time_limit_s, asked.current_bytes
+        )
+
+    def notices(self, sizes: tuple[int, ...]) -> tuple[Notice, ...]:
+        """What is said of the costs, for fragments of these sizes."""
+        fit = self.found.fit
+        beyond = beyond_measured(cut_sizes(sizes), fit.measured_bytes if fit else None)
+        return (
+            *self.found.said,
+            *(() if beyond is None else (beyond,)),
+            *(() if fit is None else (_NOT_IN_DRAWS,)),
+        )
+
+    def notices_of_costs(self) -> tuple[Notice, ...]:
+        """What is said of the model, and what the fit of it says."""
+        return notices_of_costs(self.problem.pipeline, self.found.fit)
+
+
+def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> PreparedItems:
+    """Find or fit the model. Raises NotFound, Infeasible, InvalidInput, NeedsPlainStages,
+    ItemsDeclined for what items do not go with, and what a fit does.
+    """
+    found = found_for_items(asked.source, asked.fit_options, stored, asked.sequence.total_bytes)
+    problem = items_problem(found.model, asked.sequence, asked.limits, asked.source, fragment_cap)
+    problem.check_feasible()
+    return PreparedItems(asked, problem, found, _digest(asked, problem, found))
+
+
+def found_for_items(
+    source: Source, options: FitOptions | None, stored: Stored, message_bytes: int
+) -> Resolved:
+    """Find or fit the model that items cross. Raises as `prepare_items` does."""
+    if options is not None and options.shape is FitShape.NARROWED:
+        raise ItemsDeclined(
+            "a narrowed fit is of fragments that an answer has, and of items these are not known",
+            field="fit_options.shape",
+        )
+    return resolve(source, stored, FitNow(options, message_bytes))
+
+
+def items_problem(
+    model: CostModel,
+    sequence: ItemSequence,
+    limits: FragmentLimits,
+    source: Source,
+    fragment_cap: int,
+) -> ItemProblem:
+    """Return the problem of items across a model. Raises ItemsDeclined and InvalidInput, naming the
+    field of the request.
+    """
+    if not isinstance(model, Pipeline):
+        raise ItemsDeclined(
+            "items need the time of every stage, and this is an aggregate", field=field_of(source)
+        )
+    most = limits.max_fragments
+    if len(sequence) > fragment_cap:
+        most = min(fragment_cap, most or fragment_cap)
+    capped = FragmentLimits(
+        limits.min_fragment_bytes, limits.max_fragment_bytes, limits.alignment_bytes, most
+    )
+    try:
+        return item_problem_of(model, sequence, capped)
+    except SluiceError as refusal:
+        refusal.field = _field_in_request(refusal.field, source)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsCut:
+    """A cut of items: its ends, or where there are none what a cap gives."""
+
+    sequence: ItemSequence
+    ends: tuple[int, ...] | None
+    cap_bytes: int = 0
+    fill: FillRule = _UNTIL
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsRun:
+    """The run of a cut between items."""
+
+    problem: ItemProblem
+    times: ItemTimes
+    said: tuple[Notice, ...]
+    profile: ProfileRevision | None
+
+
+def run_items(
+    stored: Stored, source: Source, options: FitOptions | None, cut: ItemsCut
+) -> ItemsRun:
+    """Run a cut between items on a model. Raises as `prepare_items` does, and InvalidInput for a
+    cut of other items, and for too many intervals.
+    """
+    sequence = cut.sequence
+    found = found_for_items(source, options, stored, sequence.total_bytes)
+    limits, cap = FragmentLimits(), len(sequence)
+    problem = items_problem(found.model, sequence, limits, source, cap)
+    ends = layout(sequence, cut.cap_bytes, cut.fill) if cut.ends is None else cut.ends
+    try:
+        problem.check_cut(ends)
+    except InvalidInput as refusal:
+        raise InvalidInput(refusal.detail, field="cut") from None
+    intervals = len(ends) * len(problem.pipeline)
+    if intervals > MAX_SIMULATED:
+        raise InconsistentInput(
+            f"expected fragments x stages <= {MAX_SIMULATED} intervals in one simulation, got "
+            f"{intervals}",
+            field="cap_bytes" if cut.ends is None else "cut",
+        )
+    return ItemsRun(problem, problem.simulate(ends), found.said, found.profile)
+
+
+def _field_in_request(field: str | None, source: Source) -> str | None:
+    """The field of the request that this one of the problem is."""
+    first = (field or "").partition(".")[0]
+    if first in _OF_PIPELINE:
+        return f"pipeline.{field}" if field_of(source) == "pipeline" else field_of(source)
+    if first in _OF_ITEMS:
+        return f"items.{field}"
+    return f"constraints.{field}" if first in _OF_LIMITS else field
+
+
+def _digest(asked: AskedItems, problem: ItemProblem, found: Resolved) -> str:
+    profile, fitted, given = found.profile, found.fitted, found.given
+    parts = (
+        "items 1",
+        problem.digest(),
+        repr((asked.fill.rule.value, asked.fill.first_bytes)),
+        repr(asked.current_bytes),
+        repr(float(asked.relative_gap)),
+        repr((profile.name, profile.revision) if profile else None),
+        repr((fitted.trace_digests, fitted.request)) if fitted else "",
+        given.digest if given else "",
+        repr(found.verification) if found.verification else "",
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

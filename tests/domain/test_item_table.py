@@ -1,0 +1,58 @@
+"""Tables of items: columns, units, and what is refused by row and column."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.errors import InvalidInput
+from domain.item_table import read_item_table
+
+
+def test_every_kind_of_column_is_read() -> None:
+    text = "name,bytes,ready (us),copy_ms,load\na,4,1,0.5,3 us\n\nb,2 KiB,2.5,1,250 ns\n"
+    assert read_item_table(text) == {
+        "names": ["a", "b"],
+        "bytes": [4, 2048],
+        "ready_us": [1.0, 2.5],
+        "stage_us": {"copy": [500.0, 1000.0], "load": [3.0, 0.25]},
+    }
+
+
+def test_sizes_have_the_unit_of_their_heading() -> None:
+    """But for those that have their own."""
+    assert read_item_table("bytes (MiB)\n1\n3 KiB\n") == {"bytes": [2**20, 3072]}
+
+
+def test_names_may_hold_commas() -> None:
+    found = read_item_table('name,bytes\n"a, b",1\n')
+    assert found["names"] == ["a, b"]
+
+
+@given(st.lists(st.integers(1, 2**40), min_size=1, max_size=50))
+def test_whole_sizes_are_themselves(sizes: list[int]) -> None:
+    text = "\n".join(["bytes", *map(str, sizes)])
+    assert read_item_table(text) == {"bytes": sizes}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "a header line"),
+        ("1\n2\n", "a header line"),
+        ("size\n1\n", "a header line"),
+        ("bytes,bytes\n1,1\n", "each column once"),
+        ("bytes,\n1,1\n", "a heading over each column"),
+        ("bytes,ready\n1,2\n", "item 1, ready: expected a unit of times"),
+        ("bytes,ready (kg)\n1,2\n", "item 1, ready: expected a unit of times in the heading"),
+        ("bytes\n1\nx\n", "item 2, bytes"),
+        ("bytes\n1.5\n", "item 1, bytes"),
+        ("bytes,name\n1\n", "item 1: expected 2 cells, got 1"),
+    ],
+)
+def test_what_is_no_table_of_items_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words.split(":")[0]) as refused:
+        read_item_table(text)
+    assert words in refused.value.detail
+    assert refused.value.field == "items"

@@ -1,0 +1,42 @@
+"""Questions about messages that are cut between items: what takes them, and what refuses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.golden.asked import Command, Http, command, page, post
+from tests.golden.stand_ins import PATIENT
+from tests.support.item_bodies import PI, PI_READY, question, small, stages
+
+_THREE = question(
+    stages((1, 500), (3, 1000), (1, 250)),
+    {"bytes": PI, "ready_us": PI_READY},
+    time_limit_s=600,
+    uncertainty={"current": {"repeat": 9}},
+)
+_MISTAKES: dict[str, dict[str, Any]] = {
+    "beside-a-size": {"message_bytes": 12},
+    "aligned": {"constraints": {"alignment_bytes": 4}},
+    "by-repeat": {"strategy": "repeat"},
+    "in-draws": {"uncertainty": {"relative": 0.1}},
+    "first-without-a-rule": {"fill": {"first_bytes": 4}},
+    "unlike-columns": {"items": {"bytes": [1, 2], "ready_us": [1]}},
+    "no-bytes": {"items": {"bytes": [0]}},
+}
+HTTP: tuple[Http, ...] = (
+    post("items/optimize", "/optimize", _THREE),
+    post("items/optimize-before", "/optimize", {**_THREE, "fill": {"rule": "before"}}),
+    page("items-answer", "/ui/answers/<items/optimize>"),
+    post("items/simulate", "/simulate", small(cut=[2, 5])),
+    post("items/simulate-cap", "/simulate", small(cap_bytes=4, fill={"rule": "before"})),
+    *(post(f"items/{name}", "/optimize", {**small(), **more}) for name, more in _MISTAKES.items()),
+)
+_FILES = ("<folder>/items-stages.json", "--items", "<folder>/items.csv")
+COMMANDS: tuple[Command, ...] = (
+    command("items-optimize", "optimize", *_FILES, "--current", "4", *PATIENT),
+    command("items-simulate", "simulate", *_FILES, "--cut", "2,5"),
+)
+FILES: dict[str, Any] = {
+    "items-stages.json": {"pipeline": stages((2, 1000))},
+    "items.csv": "name,bytes,ready (us)\na,4,1\nb,1,2\nc,1,3\nd,2,5\ne,4,9\n",
+}

@@ -125,7 +125,7 @@ class _Search:
         delay_us = self._problem.machine.delay_us
         if k is None:
             near, _ = sample_counts(self._problem)
-            self._search(self._pieced(near)[:SAMPLES])
+            self._search(self._pieced(near)[:SAMPLES], deadline)
             k, below_us = counts_below(self._problem, self.best.latency_us + delay_us)
         else:
             below_us = count_bounds_us(self._problem, k)
@@ -137,7 +137,8 @@ class _Search:
                 return True
             some = slice(start, start + CHUNK)
             could_win = below_us[some] - delay_us < self.best.latency_us
-            self._search(self._pieced(k[some][could_win]))
+            if self._search(self._pieced(k[some][could_win]), deadline):
+                return True
         return False
 
     def _pieced(self, k: Ints) -> Ints:
@@ -170,19 +171,24 @@ class _Search:
             found_us = self._costs.repeated_us(q[one], size[one], np.zeros(1, np.int64))
             self.best.offer(found_us, q[one], size[one])
 
-    def _search(self, q: Ints) -> None:
-        """Search every piece of these q, those first whose paths are the shortest."""
+    def _search(self, q: Ints, deadline: Deadline) -> bool:
+        """Search every piece of these q, those first whose paths are the shortest; whether the
+        deadline ended that early. One is searched however late it is.
+        """
         pieces, ends = self._all_pieces(q)
         if not len(pieces.q):
-            return
+            return False
         floor_us = self._shorten(pieces, ends)
         rows = np.argsort(floor_us, kind="stable")
         start, some = 0, 1
         while start < len(rows) and not self.is_done:
             if not floor_us[rows[start]] < self.best.latency_us:
-                return
+                return False
+            if start and deadline.passed:
+                return True
             self._narrow(pieces.of(rows[start : start + some]), ends.of(rows[start : start + some]))
             start, some = start + some, min(2 * some, _AT_ONCE)
+        return False
 
     def _all_pieces(self, q: Ints) -> tuple[_Pieces, _Lines]:
         """Intervals on which the latency at given lags is convex, and lines below it at both

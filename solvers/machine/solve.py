@@ -209,7 +209,7 @@ def _may_overtake(machine: Machine, cut: tuple[int, ...]) -> bool:
         return False
     if len(cut) * len(network) > _FOLLOWED_CELLS:
         return True
-    ends_us = machine.node_times(cut).end_us
+    ends_us = machine.node_times(cut, Costs(machine).best_lags(cut)).end_us
     return any(row[j] > behind[j] for row, behind in pairwise(ends_us) for j in of_lanes)
 
 

@@ -97,7 +97,6 @@ def baselines_of_machine(problem: MachineProblem, current_bytes: int | None = No
         options = SolveOptions(static_bytes=static_bytes)
         return _RUNS[strategy](problem, options, Deadline.after(_BASELINE_S)).fragment_bytes
 
-
     def latency_us(cut: Sequence[int]) -> float:
         return _latency_us(problem.machine, cut)
 

@@ -29,7 +29,7 @@ from solvers.machine.counts import counts_below, sample_counts
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-PRICED_CELLS = 100_000_000  # fragments times nodes times lags that the evaluator may pass, twice
+PRICED_CELLS = 50_000_000  # fragments times nodes times lags that the evaluator may pass, twice
 _AT_ONCE = 256  # counts that are priced together, at most
 _TRIED = 8  # of the best in real sizes, in whole bytes
 _TIE = 1e-12

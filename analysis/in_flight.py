@@ -30,6 +30,7 @@ from domain.machine import Lags, Machine, NodeWindow
 from domain.problem import MachineProblem
 from domain.solution import Solution
 from solvers.contract import Deadline
+from solvers.machine.costs import Costs
 
 MAX_CELLS = 200_000  # fragments times nodes of a cut whose places in use are counted
 _SEARCH_S = 2.0  # what the search for what is enough may take
@@ -72,8 +73,10 @@ def _evaluated(machine: Machine, cut: tuple[int, ...]) -> tuple[Lags, list[int] 
     at once; the lags of a part, and None, where the cut is too long for that.
     """
     most = MAX_CELLS // len(machine.network)
-    times = machine.node_times(cut[:most])
-    return times.lags, machine.in_use(times) if len(cut) <= most else None
+    lags = Costs(machine).best_lags(cut[:most])
+    if len(cut) > most:
+        return lags, None
+    return lags, machine.in_use(machine.node_times(cut, lags))
 
 
 # --- lanes, places, lags --------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Source    docs/theory.md, "Machines" and "Sensitivities of an answer": a latency is the longest of
           paths, whose derivatives are how often a path has a cost; of several lags the least.
 Notation  (i, v): fragment i in node v; p: parameters, (overheads, costs per byte, delays, returns).
-Cost      an evaluation for each choice of lags, and O(p) for each cell on a longest path.
+Cost      for each of the best lags an evaluation, and O(p) for each cell on a longest path.
 Exact     derivatives are whole numbers, of fragments and of bytes on the cut's critical paths.
 """
 
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.machine import Machine, NodeTimes
+from domain.machine import Lags, Machine, NodeTimes
 from domain.sensitivity import Slope
+from solvers.machine.costs import Costs
 
 Ints = NDArray[np.int64]
 Cell = tuple[int, int]
@@ -42,15 +43,10 @@ def machine_slopes(machine: Machine, cut: Sequence[int]) -> MachineSlopes:
 
     A stage's costs move at all sizes alike; what its lanes share stays. Raises Infeasible.
     """
-    places = machine.places(max(cut))
-    found = [machine.node_times(cut, lags) for lags, _ in machine.lag_choices(places)]
-    best_us = min(one.latency_us for one in found)
-    tie_us = _TIE * best_us
-    sides = [
-        _sides(machine, cut, times, places, tie_us)
-        for times in found
-        if times.latency_us <= best_us + tie_us
-    ]
+    places, tied = machine.places(max(cut)), tied_lags(machine, cut)
+    found = [machine.node_times(cut, lags) for lags in tied]
+    tie_us = _TIE * min(one.latency_us for one in found)
+    sides = [_sides(machine, cut, times, places, tie_us) for times in found]
     most = np.min([one for one, _ in sides], axis=0)
     least = np.max([one for _, one in sides], axis=0)
     n, can_fall = len(machine), _can_fall(machine)
@@ -60,6 +56,18 @@ def machine_slopes(machine: Machine, cut: Sequence[int]) -> MachineSlopes:
     ]
     parts = slopes[:n], slopes[n : 2 * n], slopes[2 * n : 3 * n], slopes[3 * n :]
     return MachineSlopes(*(tuple(part) for part in parts))
+
+
+def tied_lags(machine: Machine, cut: Sequence[int]) -> list[Lags]:
+    """Return the lags at which a cut takes least, each order of the processors once. Raises
+    Infeasible.
+    """
+    # Lags from k - 1 on are one order for k fragments.
+    orders = dict[Lags, tuple[Lags, float]]()
+    for lags, us in Costs(machine).by_lags(cut):
+        orders.setdefault(tuple(min(lag, len(cut) - 1) for lag in lags), (lags, us))
+    best_us = min(us for _, us in orders.values())
+    return [lags for lags, us in orders.values() if us <= best_us * (1.0 + _TIE)]
 
 
 def _can_fall(machine: Machine) -> list[bool]:

@@ -366,7 +366,8 @@ class Machine(Derived):
 
     def offsets(self, places: Sequence[int], lags: Lags) -> list[int] | None:
         """Return an offset for each node, by which an order of evaluation follows: at step q node j
-        handles fragment q - o_j. None where these lags would deadlock.
+        handles fragment q - o_j. None where these lags would deadlock, and where only an order of
+        another kind would not: with windows of one place over parts of a processor's way.
 
         Least solution of o_{j+1} >= o_j, o_l = o_j + L and o_z - o_a < b, by Bellman-Ford: without
         a processor all are 0. Derivation: each rule then points to an earlier step, or to an

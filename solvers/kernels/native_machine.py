@@ -120,6 +120,8 @@ class NativeMachine:
         self._paths.argtypes = self._slopes.argtypes
         self._cut = library.sluice_machine_cut
         self._cut.argtypes = [*asked, number, *(address,) * 2]
+        self._cut_at = library.sluice_machine_cut_at
+        self._cut_at.argtypes = [*asked, number, *(address,) * 3]
         self._repeated_in_draws = library.sluice_machine_repeated_in_draws
         self._repeated_in_draws.argtypes = [*asked, number, number, *(address,) * 2]
         self._cut_in_draws = library.sluice_machine_cut_in_draws
@@ -178,6 +180,13 @@ class NativeMachine:
         sizes, out = array("d", cut), array("d", (0.0,))
         numbers = len(sizes), _address(sizes), _address(out)
         _check(self._cut(native_network(machine), _costs_of(machine), *numbers))
+        return out[0]
+
+    def cut_at_us(self, machine: Machine, cut: Sequence[float], lags: Sequence[int]) -> float:
+        """Return the same at these lags; infinite where they deadlock."""
+        sizes, order, out = array("d", cut), array("q", lags), array("d", (0.0,))
+        numbers = len(sizes), *(_address(one) for one in (sizes, order, out))
+        _check(self._cut_at(native_network(machine), _costs_of(machine), *numbers))
         return out[0]
 
     def repeated_in_draws_us(

@@ -11,7 +11,7 @@ Traps     lags that deadlock at one size do not at another where windows are in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 
 import numpy as np
@@ -64,6 +64,23 @@ class Costs:
             return self._machine.node_times(cut).latency_us
         except Infeasible:
             return inf
+
+    def by_lags(self, cut: Sequence[float]) -> Iterator[tuple[Lags, float]]:
+        """Yield each choice of lags that does not deadlock, and what this cut takes at it. Raises
+        Infeasible.
+        """
+        machine = self._machine
+        for lags, _ in machine.lag_choices(machine.places(max(cut))):
+            if active.NATIVE is not None:
+                yield lags, active.NATIVE.machine.cut_at_us(machine, cut, lags)
+            else:
+                yield lags, machine.node_times(cut, lags).latency_us
+
+    def best_lags(self, cut: Sequence[float]) -> Lags:
+        """Return the lags at which this cut takes least, of equals the least. Raises Infeasible."""
+        if not self._machine.network.processors:
+            return ()
+        return min(self.by_lags(cut), key=lambda one: one[1])[0]
 
     def repeated_slopes(self, q: Ints, s: Ints, total: int, lags: Ints) -> tuple[Floats, Floats]:
         """Return what q fragments of s bytes and then the rest of the message take at these lags,

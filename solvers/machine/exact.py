@@ -185,7 +185,7 @@ class _Search:
         if k in self.real or self.lower_us[k - self._first] >= self._limit_us:
             return
         sizes = self._resampled(k)
-        greatest, lags = float(sizes.max()), self._problem.machine.node_times(sizes.tolist()).lags
+        greatest, lags = float(sizes.max()), self._costs.best_lags(sizes.tolist())
         roots = [one.region for one in self._count(k).left]
         holding = [region for region in roots if region.most >= greatest]
         region = min(holding or roots, key=lambda one: one.most)

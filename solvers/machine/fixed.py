@@ -2,8 +2,9 @@
 
 Source    docs/theory.md, "Machines".
 Notation  k fragments of B/k; B: message.
-Cost      the formula for every count that bounds leave, then a few cuts in whole bytes.
-Exact     over k, for equal real sizes.
+Cost      the formula for every count that bounds leave, with processors the evaluator for those of
+          the least bounds: PRICED_CELLS. Then a few cuts in whole bytes.
+Exact     over k, for equal real sizes, where the candidate is not cut off.
 Traps     with lanes the latency is neither convex nor unimodal in k: an uneven last round costs a
           whole one, so that every count that could win is looked at. In whole bytes sizes differ by
           a unit: those that ascend leave each stage in order, whichever lane is free.
@@ -16,6 +17,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from contract.limits import MAX_LAG
 from domain.errors import StrategyDeclined
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, MachineProblem, Problem
@@ -27,6 +29,7 @@ from solvers.machine.counts import counts_below, sample_counts
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+PRICED_CELLS = 50_000_000  # fragments times nodes times lags that the evaluator may pass, twice
 _AT_ONCE = 256  # counts that are priced together, at most
 _TRIED = 8  # of the best in real sizes, in whole bytes
 _TIE = 1e-12
@@ -36,7 +39,7 @@ def fixed_cut(problem: MachineProblem) -> Candidate:
     """Return the best equal cut in whole bytes. Raises StrategyDeclined where the limits admit
     none.
     """
-    k, latency_us = _priced_counts(problem)
+    k, latency_us, cut_off = _priced_counts(problem)
     cuts = BalancedCuts.of(_sizes_alone(problem), k[np.argsort(latency_us, kind="stable")])
     if not len(cuts.k):
         counts = problem.count_range()
@@ -55,44 +58,61 @@ def fixed_cut(problem: MachineProblem) -> Candidate:
             cut_us = costs.cut_us(cut)
             if cut_us < best_us * (1.0 - _TIE):
                 best_us, best = cut_us, cut
-    return Candidate(best, (problem.message_bytes / len(best),) * len(best))
+    return Candidate(best, (problem.message_bytes / len(best),) * len(best), cut_off=cut_off)
 
 
 def best_count(problem: MachineProblem) -> int:
     """Return the k whose equal real fragments take the least time; the fewest of equals."""
-    k, latency_us = _priced_counts(problem)
+    k, latency_us, _ = _priced_counts(problem)
     return int(k[int(np.argmax(latency_us <= latency_us.min() * (1.0 + _TIE)))])
 
 
-def _priced_counts(problem: MachineProblem) -> tuple[Ints, Floats]:
-    """Counts that could be the best one, ascending, and what equal fragments of each take, µs."""
+def _priced_counts(problem: MachineProblem) -> tuple[Ints, Floats, bool]:
+    """Counts that could be the best one, ascending, what equal fragments of each take, µs, and
+    whether there are more of them than may be priced.
+    """
     return problem.derived(_priced)
 
 
-def _priced(problem: MachineProblem) -> tuple[Ints, Floats]:
+def _priced(problem: MachineProblem) -> tuple[Ints, Floats, bool]:
     """The least bounds first, until no other could win."""
-    known_us = float(_in_turn(problem, *sample_counts(problem), inf)[1].min())
+    samples, samples_us, _ = _in_turn(problem, *sample_counts(problem), inf)
+    known_us = float(samples_us.min())
     limit_us = known_us * (1.0 + _TIE) + problem.machine.delay_us
-    k, latency_us = _in_turn(problem, *counts_below(problem, limit_us), known_us)
-    order = np.argsort(k)
-    return k[order], latency_us[order]
+    k, latency_us, cut_off = _in_turn(problem, *counts_below(problem, limit_us), known_us)
+    if cut_off:  # the best one may be among the samples alone
+        k, latency_us = np.append(k, samples), np.append(latency_us, samples_us)
+    k, first = np.unique(k, return_index=True)
+    return k, latency_us[first], cut_off
 
 
 def _in_turn(
     problem: MachineProblem, k: Ints, below_us: Floats, known_us: float
-) -> tuple[Ints, Floats]:
-    """Those of the counts that could be better than the ones before them, and what equal fragments
-    of each take, µs.
+) -> tuple[Ints, Floats, bool]:
+    """Those of the counts that could be better than the ones before them, what equal fragments of
+    each take, µs, and whether there are more of them than may be priced.
     """
     costs, total, delay_us = Costs(problem.machine), problem.message_bytes, problem.machine.delay_us
+    cells = np.cumsum(k * _cells_each(problem))
+    most = max(1, int(np.searchsorted(cells, PRICED_CELLS, side="right")))
     found, start, some = [np.empty(0)], 0, 1
     while start < len(k) and below_us[start] - delay_us <= known_us * (1.0 + _TIE):
-        part = k[start : start + some]
+        part = k[start : min(start + some, most)]
+        if not len(part):
+            break
         found.append(costs.equal_us(total / part, part))
         known_us = min(known_us, float(found[-1].min()))
         start, some = start + some, min(2 * some, _AT_ONCE)
     latency_us = np.concatenate(found)
-    return k[: len(latency_us)], latency_us
+    could_win = below_us[len(latency_us) :] - delay_us <= known_us * (1.0 + _TIE)
+    return k[: len(latency_us)], latency_us, bool(could_win.any())
+
+
+def _cells_each(problem: MachineProblem) -> int:
+    """What the evaluator passes for a fragment; nothing where the formula takes its place."""
+    network = problem.machine.network
+    lags: int = (MAX_LAG + 1) ** len(network.processors)
+    return len(network) * lags if network.processors else 0
 
 
 def _sizes_alone(problem: MachineProblem) -> Problem:

@@ -5,7 +5,8 @@ Notation  q: full fragments; s = a z: their size, a the alignment; r = B - q s <
           B: message; p pieces: (q, interval of z, lags).
 Cost      a few rounds over the pieces that bounds leave, of paths that take no time to find; then
           some evaluations of a cut for each piece whose paths could win, the best ones first.
-Exact     over every admitted s in whole bytes, of the latency that the evaluator says.
+Exact     over every admitted s in whole bytes, of the latency that the evaluator says, but for
+          rounding.
 Traps     r = 0 is one fragment less, and no limit of r -> 0. For one q the latency is convex in s
           only while neither s nor r changes its range, and no window of bytes holds one fragment
           fewer, and at given lags of the processors; the least of several lags is not convex.
@@ -38,6 +39,7 @@ from solvers.machine.counts import counts_below, sample_counts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 _Ask: TypeAlias = Callable[[Ints, Ints, int, Ints], tuple[Floats, Floats]]
 
 SAMPLES = 8  # values of q that are searched first; they decide which others are worth it
@@ -45,6 +47,9 @@ CHUNK = 2**10  # values of q that are searched together
 _ROUNDS = 6  # of short paths
 _SAME = 1e-9  # by which bounds have to rise in such a round
 _ROUNDING = 1e-12  # of a path's length
+_SAME_US = (
+    1e-13  # of the latency: what is gained less is no gain, and other lags often take as long
+)
 _AT_ONCE = 16  # pieces that are evaluated together, at most
 
 
@@ -125,7 +130,7 @@ class _Search:
         delay_us = self._problem.machine.delay_us
         if k is None:
             near, _ = sample_counts(self._problem)
-            self._search(self._pieced(near)[:SAMPLES])
+            self._search(self._pieced(near)[:SAMPLES], deadline)
             k, below_us = counts_below(self._problem, self.best.latency_us + delay_us)
         else:
             below_us = count_bounds_us(self._problem, k)
@@ -137,7 +142,8 @@ class _Search:
                 return True
             some = slice(start, start + CHUNK)
             could_win = below_us[some] - delay_us < self.best.latency_us
-            self._search(self._pieced(k[some][could_win]))
+            if self._search(self._pieced(k[some][could_win]), deadline):
+                return True
         return False
 
     def _pieced(self, k: Ints) -> Ints:
@@ -170,19 +176,24 @@ class _Search:
             found_us = self._costs.repeated_us(q[one], size[one], np.zeros(1, np.int64))
             self.best.offer(found_us, q[one], size[one])
 
-    def _search(self, q: Ints) -> None:
-        """Search every piece of these q, those first whose paths are the shortest."""
+    def _search(self, q: Ints, deadline: Deadline) -> bool:
+        """Search every piece of these q, those first whose paths are the shortest; whether the
+        deadline ended that early. One is searched however late it is.
+        """
         pieces, ends = self._all_pieces(q)
         if not len(pieces.q):
-            return
+            return False
         floor_us = self._shorten(pieces, ends)
         rows = np.argsort(floor_us, kind="stable")
         start, some = 0, 1
         while start < len(rows) and not self.is_done:
-            if not floor_us[rows[start]] < self.best.latency_us:
-                return
+            if not self._could_win(floor_us[rows[start]]):
+                return False
+            if start and deadline.passed:
+                return True
             self._narrow(pieces.of(rows[start : start + some]), ends.of(rows[start : start + some]))
             start, some = start + some, min(2 * some, _AT_ONCE)
+        return False
 
     def _all_pieces(self, q: Ints) -> tuple[_Pieces, _Lines]:
         """Intervals on which the latency at given lags is convex, and lines below it at both
@@ -238,7 +249,13 @@ class _Search:
             has_changed = raised_us > floor_us[rows] * (1.0 + _SAME)
             floor_us[rows] = np.maximum(raised_us, floor_us[rows])
             rows = rows[has_changed]
-        return floor_us * (1.0 - _ROUNDING)
+        return floor_us
+
+    def _could_win(self, bound_us: Floats) -> Flags:
+        """Whether pieces with these bounds could have a better size, or one below the limit."""
+        if self._takes_first:
+            return bound_us * (1.0 - _ROUNDING) < self.best.latency_us
+        return np.less(bound_us, self.best.latency_us * (1.0 - _SAME_US))
 
     def _narrow(self, pieces: _Pieces, ends: _Lines) -> None:
         """Search convex pieces, given lines below the latency."""
@@ -246,9 +263,7 @@ class _Search:
         halve = False
         while len(low) and not self.is_done:
             met, bound_us = ends.least(low, high)
-            rows = np.flatnonzero(
-                (low <= high) & (bound_us * (1.0 - _ROUNDING) < self.best.latency_us)
-            )
+            rows = np.flatnonzero((low <= high) & self._could_win(bound_us))
             pieces, ends, low, high = pieces.of(rows), ends.of(rows), low[rows], high[rows]
             at = (low + high) // 2 if halve else met[rows]
             here = self._line(self._costs.repeated_slopes, pieces, at)

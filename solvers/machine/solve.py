@@ -22,7 +22,7 @@ from domain.errors import Infeasible, StrategyDeclined
 from domain.machine import Machine
 from domain.problem import DEFAULT_FRAGMENT_CAP, MachineProblem
 from domain.solution import Notice, Solution, Strategy
-from solvers.assemble import evaluated_us, rank_of, solution_of
+from solvers.assemble import check_limits, rank_of, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.default_settings import BaselineSet, BestRepeat, priced_settings
@@ -97,7 +97,9 @@ def baselines_of_machine(problem: MachineProblem, current_bytes: int | None = No
         options = SolveOptions(static_bytes=static_bytes)
         return _RUNS[strategy](problem, options, Deadline.after(_BASELINE_S)).fragment_bytes
 
-    latency_us = problem.machine.latency_us
+    def latency_us(cut: Sequence[int]) -> float:
+        return _latency_us(problem.machine, cut)
+
     entries = tuple(priced_settings(problem, current_bytes, cut_by, latency_us))
     try:
         cut = repeat_cut(problem, Deadline.after(_BASELINE_S)).fragment_bytes
@@ -132,7 +134,8 @@ class _Contest:
     def offer(self, strategy: Strategy, candidate: Candidate) -> None:
         """Let a candidate take part."""
         self._is_cut_off |= candidate.cut_off
-        latency_us = evaluated_us(self._problem, candidate)
+        check_limits(self._problem, (candidate.fragment_bytes,))
+        latency_us = _latency_us(self._problem.machine, candidate.fragment_bytes)
         rank = rank_of(latency_us, candidate.fragment_bytes)
         if rank >= self._rank:
             return
@@ -155,7 +158,7 @@ class _Contest:
         problem, real = self._problem, candidate.real_sizes
         unrounded = [] if self._unrounded_us is None else [self._unrounded_us]
         if real is not None:
-            unrounded.append(problem.machine.latency_us(real))
+            unrounded.append(_latency_us(problem.machine, real))
         notices = tuple(_notices(problem, candidate))
         return solution_of(
             problem,
@@ -178,6 +181,13 @@ class _Contest:
         return self._best
 
 
+def _latency_us(machine: Machine, cut: Sequence[float]) -> float:
+    """What the evaluator says of a cut, by its kernel: the same bits for every order of a
+    processor.
+    """
+    return Costs(machine).cut_us(cut) + machine.delay_us
+
+
 def _notices(problem: MachineProblem, candidate: Candidate) -> list[Notice]:
     if _may_overtake(problem.machine, candidate.fragment_bytes):
         return [_MAY_OVERTAKE]
@@ -198,7 +208,7 @@ def _may_overtake(machine: Machine, cut: tuple[int, ...]) -> bool:
         return False
     if len(cut) * len(network) > _FOLLOWED_CELLS:
         return True
-    ends_us = machine.node_times(cut).end_us
+    ends_us = machine.node_times(cut, Costs(machine).best_lags(cut)).end_us
     return any(row[j] > behind[j] for row, behind in pairwise(ends_us) for j in of_lanes)
 
 

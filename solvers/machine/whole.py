@@ -61,7 +61,8 @@ def whole_cut(
 
 def _roundings(problem: MachineProblem, real_sizes: Floats) -> Iterator[Cut]:
     limits = problem.limits
-    most = int(np.ceil(real_sizes.max() * (1.0 - 1e-9)))
+    # Where the last fragment is short, real sizes may all be less than a unit; whole ones are not.
+    most = max(int(np.ceil(real_sizes.max() * (1.0 - 1e-9))), limits.alignment_bytes)
     for greatest in {min(most, problem.largest_fragment_bytes), problem.largest_fragment_bytes}:
         capped = replace(
             problem,

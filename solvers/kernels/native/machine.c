@@ -218,6 +218,15 @@ static int lay_out(evaluation *e, int64_t count, int64_t lanes)
     return p->period ? reserve(&e->before, &e->before_room, p->rows * lanes) : 0;
 }
 
+/* Whether every fragment fits and these lags do not deadlock; the offsets are known then. */
+static int is_live(evaluation *e, const fragments *x, const int64_t *lags)
+{
+    for (int64_t c = 0; c < e->m->processors; c++)
+        e->p.lags[c] = lags[c];
+    return find_places(e->m, greatest(x), e->p.places) &&
+           find_offsets(e->m, e->p.places, e->p.lags, e->p.offset);
+}
+
 /* The next lags that do not deadlock and have no equals before them, with their offsets; 0 where
    there are none. Begin with a first lag of -1. */
 static int next_lags(evaluation *e, int64_t count)
@@ -632,6 +641,24 @@ int sluice_machine_cut(const sluice_machine *machine, const sluice_draws *costs,
     return closed(e, price(e, &x, 0, latency_us));
 }
 
+int sluice_machine_cut_at(const sluice_machine *machine, const sluice_draws *costs, int64_t count,
+                          const double *sizes, const int64_t *lags, double *latency_us)
+{
+    const fragments x = {.count = count, .sizes = sizes};
+    evaluation *e = opened(machine, costs);
+    int status = 0;
+    if (!e)
+        return -1;
+    open_block(e, 0, 1);
+    *latency_us = INFINITY;
+    if (is_live(e, &x, lags)) {
+        status = lay_out(e, count, 1);
+        if (!status)
+            pass(e, 0, 1, &x, latency_us);
+    }
+    return closed(e, status);
+}
+
 int sluice_machine_repeated_in_draws(const sluice_machine *machine, const sluice_draws *costs,
                                      int64_t message, int64_t count, const int64_t *sizes,
                                      double *latency_us)
@@ -792,15 +819,6 @@ static fragments repeated(int64_t message, int64_t q, int64_t s)
 {
     const int64_t rest = message - q * s;
     return (fragments){q + (rest > 0), q, NULL, (double)s, (double)rest};
-}
-
-/* Whether every fragment fits and these lags do not deadlock; the offsets are known then. */
-static int is_live(evaluation *e, const fragments *x, const int64_t *lags)
-{
-    for (int64_t c = 0; c < e->m->processors; c++)
-        e->p.lags[c] = lags[c];
-    return find_places(e->m, greatest(x), e->p.places) &&
-           find_offsets(e->m, e->p.places, e->p.lags, e->p.offset);
 }
 
 /* What a fragment in a node waits for. Of equals a window is taken before a processor and that

@@ -53,6 +53,10 @@ int sluice_machine_paths(const sluice_machine *machine, const sluice_draws *cost
 int sluice_machine_cut(const sluice_machine *machine, const sluice_draws *costs, int64_t count,
                        const double *sizes, double *latency_us);
 
+/* The same at these lags (processors), infinite where they deadlock. */
+int sluice_machine_cut_at(const sluice_machine *machine, const sluice_draws *costs, int64_t count,
+                          const double *sizes, const int64_t *lags, double *latency_us);
+
 /* Latencies (count, draws) of a message in each of these repeated sizes, 1 to the message. */
 int sluice_machine_repeated_in_draws(const sluice_machine *machine, const sluice_draws *costs,
                                      int64_t message, int64_t count, const int64_t *sizes,

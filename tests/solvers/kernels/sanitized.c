@@ -601,7 +601,7 @@ static void machines(void)
     sluice_draws all = {of.stages, of.ranges, draws, draws, of.overhead, of.cost, of.ends, 1.0};
     int64_t r = between(0, s - 1), message = q * s + r;
     double *in_draws = doubles(draws), *cut = doubles(q + (r > 0));
-    double latency, same, slope, path, least;
+    double latency, same, slope, path, least, at, least_at = INFINITY;
     for (int64_t i = 0; i < q + (r > 0); i++) cut[i] = i < q ? (double)s : (double)r;
     expect(sluice_machine_repeated(&m, &all, 1, &q, &s, &r, &latency) == 0, "a machine");
     expect(sluice_machine_cut(&m, &all, q + (r > 0), cut, &same) == 0, "its cut");
@@ -611,12 +611,15 @@ static void machines(void)
     expect(sluice_machine_repeated_in_draws(&m, &all, message, 1, &s, in_draws) == 0, "its sizes");
     expect(in_draws[0] == latency, "the first draw of a size");
     for (least = INFINITY; lags[0] <= 8; lags[0]++) {
+        expect(!sluice_machine_cut_at(&m, &all, q + (r > 0), cut, lags, &at), "a cut at a lag");
+        least_at = at < least_at ? at : least_at;
         expect(!sluice_machine_slopes(&m, &all, message, lags, 1, &q, &s, &same, &slope), "lines");
         least = same < least ? same : least;
         expect(!sluice_machine_paths(&m, &all, message, lags, 1, &q, &s, &path, &slope), "paths");
         expect(path <= same * (1.0 + 1e-9), "no path is longer");
     }
     expect(least == latency, "the best lag");
+    expect(least_at == latency, "the best lag of a cut");
     r = 0;
     expect(sluice_machine_repeated(&m, &all, 1, &q, &s, &r, &latency) == 0, "no rest");
     expect(sluice_machine_equal(&m, &all, 1, (double[]){(double)s}, &q, &same) == 0, "equal");

@@ -238,6 +238,24 @@ def latency_us(machine: Machine, cut: Sequence[int]) -> float:
         return inf
 
 
+def test_a_cut_at_each_order_of_processors() -> None:
+    """By C, by Python and by the evaluator; the best lags are those that the evaluator takes."""
+    rng = np.random.default_rng(5)
+    for _ in range(count(1000, share=60)):
+        machine = some_machine(rng, ranges=True, bytes_too=True)
+        cut = rng.integers(1, 600, rng.integers(1, 12)).tolist()
+        try:
+            times = machine.node_times(cut)
+        except Infeasible:
+            continue
+        for choice in get_args(Choice)[1:]:
+            with computed_by(choice):
+                found = list(Costs(machine).by_lags(cut))
+                assert Costs(machine).best_lags(cut) == times.lags
+            assert min(us for _, us in found) == times.latency_us
+            assert all(machine.node_times(cut, lags).latency_us == us for lags, us in found)
+
+
 def test_draws_are_their_machines() -> None:
     """Cuts to the bit; of repeated sizes rounds that are alike are added at once. A draw in which
     lanes share nothing has one node less.

@@ -198,8 +198,8 @@ def test_a_window_that_limits() -> None:
 def test_lanes_that_idle() -> None:
     """Never in use, not needed, or in the last round of lanes that limit."""
     assert notices(found(STAGE, stages=(lanes(3, 2),))) == {
-        "lanes_idle": "stage send: 3 of 4 lanes are in use at once at most; 3 of 4 lanes are enough "
-        "with their best size"
+        "lanes_idle": "stage send: 3 of 4 lanes are in use at once at most; 3 of 4 lanes are "
+        "enough with their best size"
     }
     limit = Limit(LimitKind.LANES, 1, 1, 400.0, 4)
     assert notices(found(limit, stages=(lanes(4, 4),))) == {

@@ -330,7 +330,7 @@ class Machine(Derived):
             tuple(is_shared),
             tuple(delay_us),
             tuple(windows),
-            tuple((first[j], first[k]) for j, k in self.processors.values()),
+            tuple((first[one], first[other]) for one, other in self.processors.values()),
         )
 
     def node_times_us(self, fragment_bytes: float) -> list[float]:

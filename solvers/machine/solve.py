@@ -40,6 +40,7 @@ Ints = NDArray[np.int64]
 QUICK_COUNTS = 20_000  # admitted counts that bounds and searches pass through
 QUICK_COUNTED = 4  # stages with lanes, and windows: of each is found how many are enough
 QUICK_CELLS = 2_000  # fragments times nodes near the best count, for each choice of lags
+_FOLLOWED_CELLS = 20_000  # fragments times nodes whose order of leaving is looked at
 _BASELINE_S = 2.0  # what a baseline may take
 _ROWS = 1000  # of fragments that pass before their rounds repeat, at most times
 
@@ -182,11 +183,27 @@ class _Contest:
 
 
 def _notices(problem: MachineProblem, candidate: Candidate) -> list[Notice]:
-    machine, cut = problem.machine, candidate.fragment_bytes
-    has_lanes = any(rules.lanes > 1 for rules in machine.rules)
-    if has_lanes and any(behind < size for size, behind in pairwise(cut)):
+    if _may_overtake(problem.machine, candidate.fragment_bytes):
         return [_MAY_OVERTAKE]
     return []
+
+
+def _may_overtake(machine: Machine, cut: tuple[int, ...]) -> bool:
+    """Whether a fragment leaves a stage with lanes before one that is ahead of it: while none does,
+    lanes in turn are any free ones (docs/theory.md, "Machines").
+    """
+    network = machine.network
+    of_lanes = [
+        node
+        for node, stage in enumerate(network.stage_of)
+        if machine.rules[stage].lanes > 1 and not network.is_shared[node]
+    ]
+    if not of_lanes or all(size <= behind for size, behind in pairwise(cut)):
+        return False
+    if len(cut) * len(network) > _FOLLOWED_CELLS:
+        return True
+    ends_us = machine.node_times(cut).end_us
+    return any(row[j] > behind[j] for row, behind in pairwise(ends_us) for j in of_lanes)
 
 
 _GOES_ON = Notice(
@@ -196,8 +213,8 @@ _GOES_ON = Notice(
 )
 _MAY_OVERTAKE = Notice(
     "rest_may_overtake",
-    "a smaller fragment follows a greater one, and stages have lanes: where a fragment takes any "
-    "free lane it may overtake, and the message took 14 % less to 5 % more than is said here in "
+    "a smaller fragment leaves a stage with lanes before a greater one: where fragments take any "
+    "free lane it overtakes, and the message took 14 % less to 5 % more than is said here in "
     "simulations; here lanes are taken in turn",
 )
 

@@ -68,9 +68,11 @@ def whole_cut(
 
 def _roundings(problem: MachineProblem, real_sizes: Floats) -> Iterator[Cut]:
     limits, largest = problem.limits, problem.largest_fragment_bytes
-    most = int(np.ceil(real_sizes.max() * (1.0 - 1e-9)))
+    # Where the last fragment is short, real sizes may all be less than a unit; whole ones are not.
+    most = max(int(np.ceil(real_sizes.max() * (1.0 - 1e-9))), limits.alignment_bytes)
+    least = max(problem.smallest_fragment_bytes, min(limits.alignment_bytes, largest))
     for greatest in {min(_in_places(problem, real_sizes), most), most, largest}:
-        if not problem.smallest_fragment_bytes <= greatest <= largest:
+        if not least <= greatest <= largest:
             continue
         capped = replace(
             problem,

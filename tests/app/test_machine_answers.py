@@ -54,7 +54,8 @@ def test_a_machine_says_what_is_enough_and_what_sets_the_pace(client: httpx.Clie
     assert " on 10 lanes of connection: " in sentence
     assert sentence.endswith("% faster than your 8 MiB.")
     codes = {one["code"] for one in answer["warnings"]}
-    assert {"lanes_idle", "rest_may_overtake"} <= codes
+    assert "lanes_idle" in codes
+    assert "rest_may_overtake" not in codes  # the smaller rest enters late, and leaves last
 
 
 def test_plain_stages_have_none_of_it(client: httpx.Client) -> None:

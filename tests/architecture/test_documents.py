@@ -319,10 +319,11 @@ def test_the_fields_of_a_job_are_documented() -> None:
 
 
 def test_every_strategy_is_documented_with_what_it_needs() -> None:
-    """The table of docs/service.md is the registry's; two more documents name all."""
+    """The table of docs/service.md is the registry's, and that of machines; two more name all."""
     documented = {name: row[-1] for name, row in table(SERVICE, "Strategies").items()}
     needs = {str(spec.name): spec.needs for spec in solvers.registered_strategies()}
-    assert documented == {**needs, "auto": "nothing"}
+    of_machines = {"ramp_repeat": "a [machine](machines.md)"}
+    assert documented == {**needs, "auto": "nothing", **of_machines}
     for name in ("docs/README.md", "docs/cli.md"):
         assert set(Strategy) <= code_words(document(name).text)
 

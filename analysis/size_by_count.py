@@ -6,7 +6,7 @@ Exact     as solvers/machine/repeat.py, for each row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.enough import repeated_us
@@ -29,7 +29,7 @@ def size_by_count(
     bytes a row is for so many equal buffers in these.
 
     `also` are further counts, `best_bytes` the best size with all that was given. None of a machine
-    without lanes and windows. What could not be solved in time has no row.
+    without lanes and windows. Counts for which there was no time are `left_out`.
     """
     machine = problem.machine
     stage = next((j for j, rules in enumerate(machine.rules) if rules.lanes > 1), None)
@@ -47,8 +47,8 @@ def size_by_count(
         made = [(count, _in_places(problem, count)) for count in _counts(most, (*also, given))]
     else:
         return None
-    rows = tuple(_rows(made, best_bytes, deadline))
-    return CountTable(stage, None if stage is not None else 0, rows)
+    rows, left_out = _rows(made, best_bytes, deadline)
+    return CountTable(stage, None if stage is not None else 0, rows, left_out)
 
 
 def _counts(most: int, also: Sequence[int]) -> list[int]:
@@ -69,18 +69,19 @@ def _in_places(problem: MachineProblem, count: int) -> MachineProblem:
 
 def _rows(
     made: Sequence[tuple[int, MachineProblem]], best_bytes: int, deadline: Deadline
-) -> Iterator[CountRow]:
-    """Yield the rows in turn: the best size of the one before is near."""
-    known = [best_bytes]
-    for count, problem in made:
+) -> tuple[tuple[CountRow, ...], tuple[int, ...]]:
+    """The rows in turn, as the best size of the one before is near, and the counts left out."""
+    rows, known = list[CountRow](), [best_bytes]
+    for at, (count, problem) in enumerate(made):
         try:
             first = [size for size in known if admits(problem, size)]
             size = best_size(problem, first, deadline)
         except Infeasible:
             continue
         if deadline.passed:
-            return
+            return tuple(rows), tuple(left for left, _ in made[at:])
         if size is not None:
             known = list(dict.fromkeys([size, best_bytes]))
             fragments = -(-problem.message_bytes // size)
-            yield CountRow(count, size, fragments, repeated_us(problem, size))
+            rows.append(CountRow(count, size, fragments, repeated_us(problem, size)))
+    return tuple(rows), ()

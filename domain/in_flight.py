@@ -175,9 +175,11 @@ class CountRow:
 class CountTable:
     """Size and time by the lanes of a stage, or by the places of a window; the other is None.
 
-    Of a window in bytes each row is for as many equal buffers in those bytes.
+    Of a window in bytes each row is for as many equal buffers in those bytes. `left_out` are counts
+    for which there was no time.
     """
 
     stage: int | None
     window: int | None
     rows: tuple[CountRow, ...]
+    left_out: tuple[int, ...] = ()

@@ -127,8 +127,14 @@ def _counted(found: InUseOut, what: str = "") -> str:
     if found.used is not None:
         words.append(f"{format_count(found.used)} in use at once")
     if found.enough is not None:
-        words.append(f"{format_count(found.enough)} {'is' if found.enough == 1 else 'are'} enough")
+        is_all = found.enough == found.given
+        enough = f"{format_count(found.enough)} {'is' if found.enough == 1 else 'are'} enough"
+        words.append(enough if is_all else f"{enough} with {_best_size(found.enough)}")
     return ", ".join(words)
+
+
+def _best_size(count: int) -> str:
+    return "its best size" if count == 1 else "their best size"
 
 
 def _in_bytes(found: InUseOut) -> str:

@@ -12,7 +12,7 @@ from analysis.transferred import MeasuredChoice
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import UncertaintyOptions
 from app.schemas.base import same_named
-from app.text.in_flight import at_once_words
+from app.text.in_flight import at_once_words, format_whole
 from app.text.notices import both_ways, decision_sentence
 from app.text.numbers import (
     format_gain,
@@ -331,6 +331,8 @@ def set_this_out(
     def at_once(size_bytes: int) -> str:
         return "" if machine is None else at_once_words(machine, size_bytes, message_bytes)
 
+    # Others say sizes as they always have.
+    written = format_size if machine is None else format_whole
     by_model = by_premise(choice, message_bytes, has_premise=has_premise)
     chosen, current = choice.chosen, choice.current
     is_kept = current is not None and current.size_bytes == chosen.size_bytes
@@ -351,13 +353,14 @@ def set_this_out(
         decision=known.decision if known else by_model,
         is_uneven=known is not None and known.advised_bytes is None,
         at_once=at_once(chosen.size_bytes),
+        written=written,
     )
     more = ""
     if is_kept and current is not None and known is None:
         other = choice.recommended
-        more = format_not_worth(other.size_bytes, gain_over(other, current))
+        more = format_not_worth(other.size_bytes, gain_over(other, current), written=written)
     elif current is not None and not is_kept:
-        yours = format_current(current.size_bytes, message_bytes)
+        yours = format_current(current.size_bytes, message_bytes, written=written)
         more = format_against(chosen.latency_us, current.latency_us, yours)
         if known is not None and _sets(known, chosen.size_bytes):  # one gain, that of the draws
             more = f"{two_digits(known.gain.p50 or 0.0)} % faster than {yours}"

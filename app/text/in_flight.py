@@ -4,7 +4,7 @@ pace, and what to beware of.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from app.text.numbers import (
     format_count,
@@ -31,6 +31,16 @@ def format_in_budget(size_bytes: int, budget_bytes: int) -> str:
         return format_size(size_bytes, with_bytes=False)
     power = next((one for one in _DECIMAL if size_bytes >= 10 ** one[0]), _DECIMAL[-1])
     return f"{format_figure(size_bytes / 10 ** power[0], 4).rstrip('0').rstrip('.')} {power[1]}"
+
+
+def format_whole(size_bytes: int, written: Callable[[int], str] = format_size) -> str:
+    """Return a size in units of 1000 where it is whole in them alone, as a memory or a message of
+    2 GB, else as it is `written`.
+    """
+    if size_bytes % 2**20 == 0 or size_bytes % 10**6:
+        return written(size_bytes)
+    power, unit = next(one for one in _DECIMAL if size_bytes % 10 ** one[0] == 0)
+    return f"{size_bytes // 10**power} {unit}"
 
 
 # --- the count beside a size ----------------------------------------------------------------------
@@ -158,7 +168,7 @@ def _of_lanes(
         said.append(f"{lanes.used} of {lanes.given} lanes are in use at once at most")
         values["used"] = float(lanes.used)
     if lanes.enough is not None and lanes.enough < lanes.given:
-        said.append(f"{lanes.enough} of {lanes.given} lanes are enough")
+        said.append(f"{lanes.enough} of {lanes.given} lanes are enough with their best size")
         values["enough"] = float(lanes.enough)
     is_limit = limit.kind is LimitKind.LANES and limit.first == found.stage
     if is_limit and found.uneven_us > _MARGIN * latency_us:

@@ -9,11 +9,11 @@ down, so that it never claims more than is proven. Scripts follow the same rules
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from math import floor, inf, log10
-from typing import Any
+from typing import Any, TypeAlias
 
 from app.text.numbers import (
     DIGITS,
@@ -31,6 +31,8 @@ from domain.errors import InvalidInput
 from domain.solution import relative_excess
 from domain.uncertain_answer import DecisionCode
 from domain.units import format_bytes, parse_bytes, parse_number
+
+SizeWords: TypeAlias = Callable[[int], str]
 
 MAX_DIGITS = 12
 GIVEN_DIGITS = 9  # of times that somebody typed, and of axes
@@ -217,9 +219,14 @@ def format_setting_name(name: str) -> str:
     return "your setting" if name == CURRENT else name
 
 
-def format_repeated(fragment_bytes: int, default_bytes: int | None = None) -> str:
+def format_repeated(
+    fragment_bytes: int,
+    default_bytes: int | None = None,
+    *,
+    written: SizeWords = format_bytes,
+) -> str:
     """Return a size that is repeated, and which default was rounded up to it."""
-    each = f"{format_bytes(fragment_bytes)} each"
+    each = f"{written(fragment_bytes)} each"
     if default_bytes in (None, fragment_bytes):
         return each
     return f"{each} ({format_bytes(default_bytes or 0)} rounded up)"
@@ -366,12 +373,14 @@ def format_set_this(
     decision: str = "",
     is_uneven: bool = False,
     at_once: str = "",
+    written: SizeWords = format_size,
 ) -> str:
     """Return what to set: a size to repeat, today's where `is_kept`; `decision` is that of an
-    answer whose costs have errors, whose cut may be uneven. `at_once` says on how many lanes.
+    answer whose costs have errors, whose cut may be uneven. `at_once` says on how many lanes;
+    `written` is how sizes are.
     """
     is_whole = size_bytes >= message_bytes
-    size = "the whole message" if is_whole else f"{format_size(size_bytes)}{at_once}"
+    size = "the whole message" if is_whole else f"{written(size_bytes)}{at_once}"
     if is_kept:
         first = "Keep sending it whole" if is_whole else f"Keep your {size}"
     elif decision == DecisionCode.MEASURE_FIRST:
@@ -392,10 +401,12 @@ def format_against(latency_us: float, other_us: float, name: str) -> str:
     return f"{format_percent(1.0 - latency_us / other_us)} faster than {name}"
 
 
-def format_current(current_bytes: int, message_bytes: int) -> str:
+def format_current(
+    current_bytes: int, message_bytes: int, *, written: SizeWords = format_size
+) -> str:
     """Return the size that is repeated today, after "faster than"."""
     is_whole = current_bytes >= message_bytes
-    return "sending it whole, your setting" if is_whole else f"your {format_size(current_bytes)}"
+    return "sending it whole, your setting" if is_whole else f"your {written(current_bytes)}"
 
 
 def format_until_then(size_bytes: int, message_bytes: int, *, is_yours: bool) -> str:
@@ -405,9 +416,7 @@ def format_until_then(size_bytes: int, message_bytes: int, *, is_yours: bool) ->
     return f"{'keep your' if is_yours else 'repeat'} {format_size(size_bytes)} until then"
 
 
-def format_not_worth(size_bytes: int, gain: float) -> str:
+def format_not_worth(size_bytes: int, gain: float, *, written: SizeWords = format_size) -> str:
     """Return what a size gains over today's, which stays; "" for nothing."""
     is_gain = gain > SAME
-    return (
-        f"{format_size(size_bytes)} gains {format_gap(gain)}, not worth a change" if is_gain else ""
-    )
+    return f"{written(size_bytes)} gains {format_gap(gain)}, not worth a change" if is_gain else ""

@@ -27,7 +27,7 @@ from solvers.machine.bound import bounds_us
 from solvers.machine.costs import Costs
 from solvers.machine.program import Dual, PartialLags, Region, bound_by_us, solve_region, within
 from solvers.machine.regions import BoundedRegion, parts_of, regions_of
-from solvers.machine.whole import whole_cut
+from solvers.machine.whole import SEARCHED_CELLS, whole_cut
 
 Floats = NDArray[np.float64]
 
@@ -36,8 +36,26 @@ MOST_BOUNDED = 600  # fragments of a count that duals of others bound
 _REPEATED = (0.5, 0.0, 1.0, 1 / 3, 2 / 3)  # where a dual of another count is made longer or shorter
 _FIRST_STEP = 4  # of the count, the part by which it changes at first
 _SHARPER = 0.05  # of the gap asked for: the bound of counts that are not solved is this close
+_PROGRAM_CELLS = 64  # that solving takes beside k fragments times nodes
+_BOUND_SHARE = 1 / 64  # of a program's work is that of bounding by the dual of another one
 _SEARCH_SHARE = 0.8  # of the time; the rest is for whole bytes
 _ROUNDED = 8  # counts that are rounded to whole bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How much a search may do, counted and not timed, so that it ends alike on every machine.
+
+    `cells` are fragments times nodes of all programs, `moved_cells` those of the moves by which one
+    count is rounded to whole bytes.
+    """
+
+    cells: float
+    moved_cells: int
+
+
+WHOLE_TIME = Work(inf, SEARCHED_CELLS)
+BOUNDED = Work(12_000.0, SEARCHED_CELLS // 10)  # some 2 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +63,21 @@ class Exact:
     """The best whole-byte cut found, the bound over every cut, and the real optimum, both in µs.
 
     `unrounded_us` is what the evaluator says of the best real sizes; None where none were found.
+    `is_unfinished` says that the search ended with the work that it may do.
     """
 
     candidate: Candidate
     bound_us: float
     unrounded_us: float | None
+    is_unfinished: bool = False
 
 
 def exact_cut(
-    problem: MachineProblem, start: Candidate, options: SolveOptions, deadline: Deadline
+    problem: MachineProblem,
+    start: Candidate,
+    options: SolveOptions,
+    deadline: Deadline,
+    work: Work = WHOLE_TIME,
 ) -> Exact:
     """Return the best cut, with a bound on every cut of every admitted count.
 
@@ -74,19 +98,25 @@ def exact_cut(
             f"{len(start.fragment_bytes)}",
             field="strategy",
         )
-    search = _Search(problem, start, options.relative_gap)
-    in_time = search.run(deadline.share(_SEARCH_SHARE))
+    search = _Search(problem, start, options.relative_gap, work.cells)
+    ended = search.run(deadline.share(_SEARCH_SHARE))
     delay_us = problem.machine.delay_us
     bound_us = float(search.lower_us.min()) + delay_us
     enough_us = bound_us * (1.0 + options.relative_gap) - delay_us
-    found = _whole(problem, search, start, enough_us, deadline)
-    candidate = Candidate(found[0], found[1], cut_off=not in_time)
-    has_found = search.best_us < inf
-    return Exact(candidate, bound_us, search.best_us + delay_us if has_found else None)
+    found = _whole(problem, search, start, enough_us, deadline, work)
+    is_unfinished = not ended and search.cells_left <= 0.0
+    candidate = Candidate(found[0], found[1], cut_off=not ended and not is_unfinished)
+    unrounded_us = search.best_us + delay_us if search.best_us < inf else None
+    return Exact(candidate, bound_us, unrounded_us, is_unfinished)
 
 
 def _whole(
-    problem: MachineProblem, search: _Search, start: Candidate, enough_us: float, deadline: Deadline
+    problem: MachineProblem,
+    search: _Search,
+    start: Candidate,
+    enough_us: float,
+    deadline: Deadline,
+    work: Work,
 ) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
     """The best whole-byte cut of the counts that could still win, and the real one behind it."""
     costs = Costs(problem.machine)
@@ -97,7 +127,9 @@ def _whole(
         if best_us <= enough_us or real_us >= best_us or deadline.passed:
             break
         sizes = search.real[k][1]
-        cut = whole_cut(problem, sizes, enough_us=enough_us, deadline=deadline)
+        cut = whole_cut(
+            problem, sizes, enough_us=enough_us, deadline=deadline, cells=work.moved_cells
+        )
         if cut is None:
             continue
         cut_us = costs.cut_us(cut)
@@ -130,13 +162,16 @@ class _Search:
     """Solves regions of counts until no other one can win. Latencies leave out the constant delay.
 
     `lower_us` has the bound of each admitted count, `real` the best real sizes of each that was
-    solved, with their latency.
+    solved, with their latency. `cells_left` is the work that may still be done.
     """
 
-    def __init__(self, problem: MachineProblem, start: Candidate, relative_gap: float) -> None:
+    def __init__(
+        self, problem: MachineProblem, start: Candidate, relative_gap: float, cells: float
+    ) -> None:
         self.lower_us = bounds_us(problem) - problem.machine.delay_us
         self.real: dict[int, tuple[float, Floats]] = {}
         self.best_us = inf
+        self.cells_left = cells
         self._problem, self._start = problem, start
         self._sharper = 1.0 + _SHARPER * relative_gap
         self._first = problem.count_range().minimum
@@ -150,9 +185,9 @@ class _Search:
         return self.best_us / self._sharper
 
     def run(self, deadline: Deadline) -> bool:
-        """Whether every region that could win was solved in time."""
+        """Whether every region that could win was solved with the time and the work there are."""
         self._approach(deadline)
-        while not deadline.passed:
+        while not self._has_ended(deadline):
             open_us = self.lower_us[: MOST_BOUNDED - self._first + 1].copy()
             for k, count in self._counts.items():
                 if not count.is_open(self._limit_us):
@@ -163,13 +198,20 @@ class _Search:
             self._close_next(index + self._first, deadline)
         return False
 
+    def _has_ended(self, deadline: Deadline) -> bool:
+        return self.cells_left <= 0.0 or deadline.passed
+
+    def _take(self, k: int, share: float = 1.0) -> None:
+        """Count the work of a program of k fragments, or a share of it."""
+        self.cells_left -= share * (k * len(self._problem.machine.network) + _PROGRAM_CELLS)
+
     def _approach(self, deadline: Deadline) -> None:
         """Go from the count that is known to better ones, by steps that halve."""
         last = min(MAX_FRAGMENTS, self._problem.count_range().maximum)
         k = len(self._start.fragment_bytes)
         self._solve_likely(k, deadline)
         step = max(1, k // _FIRST_STEP)
-        while step and not deadline.passed:
+        while step and not self._has_ended(deadline):
             beside = [at for at in (k + step, k - step) if self._first <= at <= last]
             known_us = self.best_us
             for at in beside:
@@ -216,6 +258,7 @@ class _Search:
     def _close_next(self, k: int, deadline: Deadline) -> None:
         """Bound, solve or divide the region of least bound, and let the count's bound rise."""
         count = self._count(k)
+        self._take(k, _BOUND_SHARE)
         bounded = heappop(count.left)
         proven_us = max(bounded.bound_us, self._like_us(bounded.region))
         if proven_us < self._limit_us and k <= MAX_FRAGMENTS:
@@ -239,6 +282,7 @@ class _Search:
             for share in _REPEATED:
                 if best_us >= self._limit_us:
                     return best_us
+                self._take(region.k, _BOUND_SHARE)
                 dual = duals[k].of_count(region.k, int(share * (min(k, region.k) - 1)))
                 best_us = max(best_us, bound_by_us(self._problem, region, dual))
         return best_us
@@ -249,6 +293,7 @@ class _Search:
         """
         k, solved_us = region.k, self._count(region.k).solved
         if region not in solved_us:
+            self._take(k)
             found = solve_region(self._problem, region, deadline)
             solved_us[region] = found.bound_us
             if found.dual is not None:

@@ -21,7 +21,7 @@ from contract.limits import MAX_LAG
 from domain.errors import Infeasible, StrategyDeclined
 from domain.machine import Machine
 from domain.problem import DEFAULT_FRAGMENT_CAP, MachineProblem
-from domain.solution import Notice, Solution, Strategy
+from domain.solution import Notice, Solution, Status, Strategy
 from solvers.assemble import check_limits, rank_of, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
@@ -29,7 +29,7 @@ from solvers.default_settings import BaselineSet, BestRepeat, priced_settings
 from solvers.heuristics.constant import run_single, run_static
 from solvers.machine.bound import lower_bound_us
 from solvers.machine.costs import Costs
-from solvers.machine.exact import exact_cut
+from solvers.machine.exact import BOUNDED, WHOLE_TIME, exact_cut
 from solvers.machine.fixed import best_count, fixed_cut
 from solvers.machine.ramp_repeat import ramp_repeat_cut
 from solvers.machine.repeat import repeat_cut
@@ -77,14 +77,18 @@ def solve_machine(problem: MachineProblem, strategy: Strategy, options: SolveOpt
         except (StrategyDeclined, Infeasible):
             continue
     try:
-        found = exact_cut(problem, contest.candidate(), options, deadline)
+        work = BOUNDED if strategy is Strategy.AUTO else WHOLE_TIME
+        found = exact_cut(problem, contest.candidate(), options, deadline, work)
     except StrategyDeclined:
         if strategy is Strategy.EXACT:
             raise
         return contest.best()
     contest.prove(found.bound_us, found.unrounded_us)
     contest.offer(Strategy.EXACT, found.candidate)
-    return contest.best()
+    solution = contest.best()
+    if found.is_unfinished and solution.status is Status.PROVEN_GAP:
+        return replace(solution, notices=(*solution.notices, _GOES_ON))
+    return solution
 
 
 def baselines_of_machine(problem: MachineProblem, current_bytes: int | None = None) -> BaselineSet:
@@ -212,6 +216,11 @@ def _may_overtake(machine: Machine, cut: tuple[int, ...]) -> bool:
     return any(row[j] > behind[j] for row, behind in pairwise(ends_us) for j in of_lanes)
 
 
+_GOES_ON = Notice(
+    "exact_goes_on",
+    "other numbers of fragments could still gain what the gap says: auto stops after a set amount "
+    "of work, and strategy exact goes on until the time limit",
+)
 _MAY_OVERTAKE = Notice(
     "rest_may_overtake",
     "a smaller fragment leaves a stage with lanes before a greater one: where fragments take any "

@@ -2,11 +2,11 @@
 
 Source    docs/theory.md, "Machines".
 Notation  a: alignment; k fragments.
-Cost      SEARCHED_CELLS fragments times nodes at most, those of some thirty roundings first.
+Cost      SEARCHED_CELLS fragments times nodes at most, those of some hundred roundings first.
 Exact     no: what rounding may add is at most a (sum G + (k-1) max_w sum G_w/b_w), and so grows
           with k, unlike that of a plain pipeline.
-Traps     where a window of bytes binds, a fragment that is a byte greater takes a place away: the
-          roundings within the greatest real size come first.
+Traps     where a window of bytes binds, a fragment that is a byte greater takes a place away: some
+          roundings stay within what leaves as many places as the real sizes have.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from domain.machine import places_of
 from domain.problem import FragmentLimits, MachineProblem
 from solvers.assemble import rank_of
 from solvers.contract import Deadline
@@ -31,19 +32,25 @@ _GAIN = 1.0 - 1e-13  # what a move must win
 
 
 def whole_cut(
-    problem: MachineProblem, real_sizes: Floats, *, enough_us: float, deadline: Deadline
+    problem: MachineProblem,
+    real_sizes: Floats,
+    *,
+    enough_us: float,
+    deadline: Deadline,
+    cells: int = SEARCHED_CELLS,
 ) -> Cut | None:
     """Return the best whole-byte cut found near these sizes, or None where the limits admit none.
 
     Cumulative positions are rounded with several offsets. Then units move between fragments, unless
-    the best takes no more than `enough_us` (µs, without the constant delay), while that helps.
+    the best takes no more than `enough_us` (µs, without the constant delay), while that helps; the
+    moves evaluate `cells` fragments times nodes at most.
     """
     costs = Costs(problem.machine)
     cuts = {cut: costs.cut_us(cut) for cut in _roundings(problem, real_sizes)}
     if not cuts:
         return None
     best = min(cuts, key=lambda cut: rank_of(cuts[cut], cut))
-    best_us, cells = cuts[best], SEARCHED_CELLS
+    best_us = cuts[best]
     each = len(best) * len(problem.machine.network)
     is_better = best_us > enough_us
     while is_better:
@@ -60,10 +67,13 @@ def whole_cut(
 
 
 def _roundings(problem: MachineProblem, real_sizes: Floats) -> Iterator[Cut]:
-    limits = problem.limits
+    limits, largest = problem.limits, problem.largest_fragment_bytes
     # Where the last fragment is short, real sizes may all be less than a unit; whole ones are not.
     most = max(int(np.ceil(real_sizes.max() * (1.0 - 1e-9))), limits.alignment_bytes)
-    for greatest in {min(most, problem.largest_fragment_bytes), problem.largest_fragment_bytes}:
+    least = max(problem.smallest_fragment_bytes, min(limits.alignment_bytes, largest))
+    for greatest in {min(_in_places(problem, real_sizes), most), most, largest}:
+        if not least <= greatest <= largest:
+            continue
         capped = replace(
             problem,
             limits=FragmentLimits(
@@ -73,6 +83,15 @@ def _roundings(problem: MachineProblem, real_sizes: Floats) -> Iterator[Cut]:
         for cut in rounded_cuts(capped, real_sizes, OFFSETS):
             if cut is not None:
                 yield tuple(cut.tolist())
+
+
+def _in_places(problem: MachineProblem, real_sizes: Floats) -> int:
+    """The greatest whole bytes of which each window holds as many as of the greatest real size."""
+    windows = [one.bytes for one in problem.machine.windows if one.bytes is not None]
+    greatest = float(real_sizes.max())
+    places = [max(1, places_of(None, held, greatest)) for held in windows]
+    caps = [held // count for held, count in zip(windows, places, strict=True)]
+    return min(caps, default=problem.largest_fragment_bytes)
 
 
 def _moves(problem: MachineProblem, cut: Cut) -> Iterator[Cut]:

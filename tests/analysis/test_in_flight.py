@@ -239,6 +239,7 @@ def test_rows_need_lanes_or_a_window_and_time() -> None:
     late = size_by_count(S3, 20 * MIB, (), Deadline.after(0.0))
     assert late is not None
     assert late.rows == ()
+    assert late.left_out == (1, 2, 4, 8, 10)
 
 
 def test_delays_alone_and_two_places_between_plain_neighbours_change_nothing() -> None:

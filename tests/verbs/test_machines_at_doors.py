@@ -217,9 +217,14 @@ def test_a_profile_s_page_says_every_word_and_what_has_changed(client: httpx.Cli
     assert "device to host takes turns on copy engine" in page
     assert "at most 2 fragments from device to host to network" in page
     assert "network: lanes 4 instead of 2" in page
+    assert "Compile one for" not in page
+    assert page.count("needs plain stages") == 2
     assert "window removed: at most 4 MiB from network to host to device" in page
     revisions = client.get("/profiles/changed/revisions").json()["revisions"]
     assert [one["pipeline"] for one in revisions] == [staging(), other]
+    plain = client.post("/profiles", json={"name": "plain-one", "pipeline": MYRINET})
+    assert plain.status_code == 201
+    assert "Compile one for" in client.get("/ui/profiles/plain-one").text
     assert client.get("/?profile=changed").status_code == 200
 
 

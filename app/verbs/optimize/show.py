@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from app.schemas.in_flight import ends_of, in_flight_facts, machine_of
 from app.schemas.items import items_facts
 from app.schemas.stages import limits_of, sensitivity_facts, stored_stages
 from app.schemas.uncertainty import uncertainty_facts
+from app.text.in_flight import format_in_budget, format_whole
 from app.text.numbers import (
     format_count,
     format_counted,
@@ -199,10 +201,11 @@ def instead_table(answer: OptimizeOut) -> Grid:
     rows = []
     best = answer.best_fixed
     if best:
-        how = _counted(format_repeated(best.size_bytes, None), best.fragments)
+        each = format_repeated(best.size_bytes, written=_sizes_of(answer))
+        how = _counted(each, best.fragments)
         rows.append(_instead_row("best fixed size", how, best.latency_us, latency_us))
     for baseline in answer.baselines:
-        how, name = _how(baseline), format_setting_name(baseline.name or baseline.strategy)
+        how, name = _how(answer, baseline), format_setting_name(baseline.name or baseline.strategy)
         rows.append(_instead_row(name, how, baseline.latency_us, latency_us))
     columns = (Column("instead", is_number=False), Column("how", is_number=False))
     return Grid((*columns, Column("latency"), Column("more by")), tuple(rows))
@@ -225,17 +228,27 @@ def count_parts(answer: OptimizeOut, *, fragment_cap: int) -> Iterator[Part]:
     table = size_by_count(problem, best.size_bytes, also, Deadline.after(_COUNTS_S))
     if table is not None and table.rows:
         yield _count_grid(answer, table)
+    if table is not None and table.left_out:
+        counts = ", ".join(map(format_count, table.left_out))
+        yield f"Not looked for, {_COUNTS_S:g} s were over: {_counted_noun(answer, table)} {counts}."
 
 
 def _count_grid(answer: MachineOptimizeOut, table: CountTable) -> Grid:
     """Each count with its best size, what that takes, and how much more than with the best."""
     pipeline = answer.pipeline
     assert pipeline is not None, "a machine has stages"
+    noun = _counted_noun(answer, table)
     if table.stage is not None:
-        noun, about = "lanes", printable(pipeline.stages[table.stage].name)
+        about = printable(pipeline.stages[table.stage].name)
     else:
-        window = pipeline.windows[table.window or 0]
-        noun, about = "buffers" if "bytes" in window else "places", ends_of(window)
+        about = ends_of(pipeline.windows[table.window or 0])
+    budget = None if table.window is None else pipeline.windows[table.window].get("bytes")
+
+    def size_words(size_bytes: int) -> str:
+        if budget is None:
+            return format_size(size_bytes, with_bytes=False)
+        return format_in_budget(size_bytes, int(budget))
+
     best_us = min(row.latency_us for row in table.rows)
     unit = TimeUnit.of(best_us)
     return Grid(
@@ -249,7 +262,7 @@ def _count_grid(answer: MachineOptimizeOut, table: CountTable) -> Grid:
         tuple(
             (
                 format_count(row.count),
-                format_size(row.size_bytes, with_bytes=False),
+                size_words(row.size_bytes),
                 format_count(row.fragments),
                 unit.named(row.latency_us),
                 format_excess(row.latency_us, best_us),
@@ -260,20 +273,34 @@ def _count_grid(answer: MachineOptimizeOut, table: CountTable) -> Grid:
     )
 
 
-def cut_words(other: BaselineOut) -> str:
+def _counted_noun(answer: MachineOptimizeOut, table: CountTable) -> str:
+    """What the rows of a table count."""
+    if table.stage is not None or answer.pipeline is None:
+        return "lanes"
+    return "buffers" if "bytes" in answer.pipeline.windows[table.window or 0] else "places"
+
+
+def _sizes_of(answer: OptimizeOut) -> Callable[[int], str]:
+    """How the sizes of an answer are written."""
+    if isinstance(answer, MachineOptimizeOut):
+        return partial(format_whole, written=format_bytes)
+    return format_bytes  # plain stages' answers are worded as they always were
+
+
+def cut_words(answer: OptimizeOut, other: BaselineOut) -> str:
     """Return how another setting cuts the message, and that its time was measured."""
     cut = EQUAL
     if other.static_bytes:
-        cut = format_repeated(other.static_bytes, other.default_bytes)
+        cut = format_repeated(other.static_bytes, other.default_bytes, written=_sizes_of(answer))
     elif other.strategy == "single" or other.fragments == 1:
         cut = WHOLE
     return cut if other.measured_us is None else f"{cut}, at most as measured"
 
 
-def _how(other: BaselineOut) -> str:
+def _how(answer: OptimizeOut, other: BaselineOut) -> str:
     if other.latency_us is None:
         return f"not possible: {printable(other.declined or '')}"
-    return _counted(cut_words(other), other.fragments or 0)
+    return _counted(cut_words(answer, other), other.fragments or 0)
 
 
 def _counted(cut: str, fragments: int) -> str:
@@ -332,7 +359,7 @@ def bottleneck_name(answer: OptimizeOut) -> str:
 
 def format_path(answer: OptimizeOut) -> str:
     """Return the message and what it crosses."""
-    message = format_bytes(answer.message_bytes)
+    message = _sizes_of(answer)(answer.message_bytes)
     if answer.pipeline is None:
         return f"{message} through a pipeline seen from outside"
     stages = len(answer.pipeline.stages)

@@ -7,6 +7,7 @@ import pytest
 from app.text.in_flight import (
     at_once_words,
     format_in_budget,
+    format_whole,
     in_flight_notices,
     limit_sentence,
 )
@@ -151,6 +152,22 @@ def test_sizes_are_told_in_the_units_of_a_budget(size: int, budget: int, text: s
     assert format_in_budget(size, budget) == text
 
 
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (2_000_000_000, "2 GB"),
+        (1_000_000_000_000, "1 TB"),
+        (512_000_000, "512 MB"),
+        (8 * MIB, "8 MiB"),
+        (2**20 * 10**6, "1000000 MiB"),
+        (97_542, "95.26 KiB (97\u202f542 B)"),
+    ],
+)
+def test_whole_sizes_are_told_as_they_were_given(size: int, text: str) -> None:
+    """In units of 1000 where they are whole in these alone."""
+    assert format_whole(size) == text
+
+
 def lanes(
     used: int | None, fewest: int, *, alone_us: float = 400.0, shared_us: float = 0.0
 ) -> StageLanes:
@@ -181,7 +198,8 @@ def test_a_window_that_limits() -> None:
 def test_lanes_that_idle() -> None:
     """Never in use, not needed, or in the last round of lanes that limit."""
     assert notices(found(STAGE, stages=(lanes(3, 2),))) == {
-        "lanes_idle": "stage send: 3 of 4 lanes are in use at once at most; 3 of 4 lanes are enough"
+        "lanes_idle": "stage send: 3 of 4 lanes are in use at once at most; 3 of 4 lanes are "
+        "enough with their best size"
     }
     limit = Limit(LimitKind.LANES, 1, 1, 400.0, 4)
     assert notices(found(limit, stages=(lanes(4, 4),))) == {

@@ -15,7 +15,7 @@ from domain.pipeline import FitRange, Pipeline, Stage
 from domain.problem import FragmentLimits, MachineProblem
 from domain.solution import Solution, Status, Strategy
 from solvers.contract import Candidate, Deadline, SolveOptions
-from solvers.machine import exact
+from solvers.machine import exact, solve
 from solvers.machine.exact import Exact, exact_cut
 from solvers.machine.regions import regions_of
 from solvers.machine.solve import solve_machine
@@ -231,3 +231,28 @@ def test_many_fragments_are_declined() -> None:
         solve_machine(problem, Strategy.EXACT, OPTIONS)
     auto = solve_machine(problem, Strategy.AUTO, OPTIONS)
     assert auto.latency_us <= solve_machine(problem, Strategy.REPEAT, OPTIONS).latency_us
+
+
+def test_whole_bytes_keep_the_places_of_a_window() -> None:
+    """A byte above a whole share of the window would take a place away."""
+    machine = machine_of([200, 60_000], [0.667e-3, 11.1e-3], lanes=[1, 10])
+    bounded = replace(machine, windows=(Window(0, 1, None, 100_003),))
+    problem = MachineProblem(bounded, 399_001)
+    solution = solve_machine(problem, Strategy.EXACT, OPTIONS)
+    assert solution.unrounded_latency_us is not None
+    assert solution.latency_us <= solution.unrounded_latency_us * (1.0 + 1e-6)
+
+
+def test_auto_does_a_counted_amount_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left is a gap that is said, and no matter of time; exact goes on."""
+    machine, expected_us, _ = CASES["two rails"]
+    problem = MachineProblem(machine, 4096)
+    monkeypatch.setattr(solve, "BOUNDED", exact.Work(1.0, 0))
+    auto = solve_machine(problem, Strategy.AUTO, OPTIONS)
+    assert auto.status is Status.PROVEN_GAP
+    assert "exact_goes_on" in [notice.code for notice in auto.notices]
+    assert auto.lower_bound_us <= expected_us * CLOSE
+    whole = solve_machine(problem, Strategy.EXACT, OPTIONS)
+    assert whole.latency_us <= auto.latency_us
+    assert whole.lower_bound_us == pytest.approx(expected_us, rel=1e-6)
+    assert "exact_goes_on" not in [notice.code for notice in whole.notices]

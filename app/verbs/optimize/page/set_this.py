@@ -10,7 +10,7 @@ from analysis.size_curve import SizeChoice, SizeCurve, SizePoint, gain_over, pre
 from app.schemas.answers import current_of
 from app.schemas.in_flight import machine_of
 from app.schemas.uncertainty import by_premise, is_refused, repeats_bytes, tells_file
-from app.text.in_flight import at_once_words
+from app.text.in_flight import at_once_words, format_whole
 from app.text.numbers import (
     MIN_SHARE,
     format_count,
@@ -20,6 +20,7 @@ from app.text.numbers import (
 )
 from app.text.units import (
     SAME,
+    SizeWords,
     TimeUnit,
     format_against,
     format_current,
@@ -29,7 +30,7 @@ from app.text.units import (
 )
 from app.verbs.optimize.page.surroundings import curve_of, defaults_of
 from app.verbs.optimize.show import latency_unit
-from contract.optimize import BaselineOut, OptimizeOut
+from contract.optimize import BaselineOut, MachineOptimizeOut, OptimizeOut
 from domain.default_sizes import CURRENT
 from domain.solution import relative_excess
 from domain.uncertain_answer import RoundRule, Thresholds
@@ -181,7 +182,13 @@ def _headline(answer: OptimizeOut, choice: SizeChoice) -> str:
         decision=known.decision if known else by_model,
         is_uneven=known is not None and known.advised_bytes is None,
         at_once=at_once_words(machine, size_bytes, answer.message_bytes) if machine else "",
+        written=_sizes_of(answer),
     )
+
+
+def _sizes_of(answer: OptimizeOut) -> SizeWords:
+    """How the sizes of an answer are written: of other models as they always were."""
+    return format_whole if isinstance(answer, MachineOptimizeOut) else format_size
 
 
 def _facts(
@@ -200,7 +207,7 @@ def _facts(
     elif chosen.size_bytes != current.size_bytes:
         yield from _against_current(answer, chosen, current)
     elif answer.uncertainty is None and (gain := gain_over(other, current)) > SAME:
-        yield format_not_worth(other.size_bytes, gain)
+        yield format_not_worth(other.size_bytes, gain, written=_sizes_of(answer))
     is_by_lines = answer.uncertainty is None or not tells_file(answer.uncertainty)
     if is_by_lines and chosen.fragments > 1 and (current is None or current.fragments > 1):
         whole = next((one for one in curve.points if one.fragments == 1), None)
@@ -210,7 +217,8 @@ def _facts(
 
 def _against_current(answer: OptimizeOut, chosen: SizePoint, current: SizePoint) -> Iterator[str]:
     """What it gains over today's setting, by the measured times where the answer tells these."""
-    known, yours = answer.uncertainty, format_current(current.size_bytes, answer.message_bytes)
+    written, known = _sizes_of(answer), answer.uncertainty
+    yours = format_current(current.size_bytes, answer.message_bytes, written=written)
     if known is None or not tells_file(known):
         yield format_against(chosen.latency_us, current.latency_us, yours)
     elif known.file is not None and known.advised_bytes == chosen.size_bytes:
@@ -302,7 +310,7 @@ def _size_rows(
     bound_us, (low, high) = answer.lower_bound_us, _measured(answer)
     for point, words, source in sorted(found.values(), key=lambda row: row[0].latency_us):
         yield SizeRow(
-            size=format_size(point.size_bytes),
+            size=_sizes_of(answer)(point.size_bytes),
             what=", ".join(["not measured"] * (not low <= point.size_bytes <= high) + words),
             fragments=format_count(point.fragments),
             latency=unit.text(point.latency_us),

@@ -288,7 +288,7 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
         how = f"best fixed size, {format_bytes(best.size_bytes)}"
         yield _alternative(answer, "repeat", how, best.latency_us, best.fragments, unit)
     for other in answer.baselines:
-        how = _how(other)
+        how = _how(answer, other)
         if other.latency_us is None or other.fragments is None:
             yield Alternative(other.strategy, how, "", "", "", "", declined=other.declined or "")
         else:
@@ -298,8 +298,8 @@ def _alternatives(answer: OptimizeOut, unit: TimeUnit) -> Iterator[Alternative]:
             yield replace(row, parameter=other.parameter or "", source=other.source or "")
 
 
-def _how(other: BaselineOut) -> str:
-    name, cut = format_setting_name(other.name or ""), cut_words(other)
+def _how(answer: OptimizeOut, other: BaselineOut) -> str:
+    name, cut = format_setting_name(other.name or ""), cut_words(answer, other)
     is_named = bool(other.static_bytes) or other.name == CURRENT
     return f"{name}: {cut}" if name and is_named else cut
 

@@ -19,6 +19,8 @@ from app.verbs.profiles import show
 from app.verbs.profiles.page.revision_changes import changes_between
 from app.web.forms import format_timestamp
 from contract.profiles import ProfilesOut
+from domain.errors import NeedsPlainStages
+from domain.machine import check_plain
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
@@ -174,6 +176,7 @@ class ProfileView:
     verified: str
     has_failed: bool
     verification: VerificationView | None
+    needs_plain: str  # why it has neither tables nor configurations, "" where it has
 
     @property
     def reference(self) -> str:
@@ -217,7 +220,17 @@ class ProfileView:
                 if shown.verification
                 else None
             ),
+            needs_plain=_needs_plain(shown.model),
         )
+
+
+def _needs_plain(model: CostModel) -> str:
+    """Why a model has neither tables nor configurations, "" where it has."""
+    try:
+        check_plain(model, "profile")
+    except NeedsPlainStages as refusal:
+        return refusal.detail
+    return ""
 
 
 def listed(profiles: ProfilesOut) -> Grid:

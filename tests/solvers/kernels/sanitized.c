@@ -609,7 +609,8 @@ static void machines(void)
     expect(sluice_machine_cut_in_draws(&m, &all, q + (r > 0), cut, in_draws) == 0, "its draws");
     expect(in_draws[0] == latency, "the first draw");
     expect(sluice_machine_repeated_in_draws(&m, &all, message, 1, &s, in_draws) == 0, "its sizes");
-    expect(in_draws[0] == latency, "the first draw of a size");
+    expect(in_draws[0] == latency || fabs(in_draws[0] - latency) <= 1e-12 * latency,
+           "the first draw of a size, whose rounds may repeat");
     for (least = INFINITY; lags[0] <= 8; lags[0]++) {
         expect(!sluice_machine_cut_at(&m, &all, q + (r > 0), cut, lags, &at), "a cut at a lag");
         least_at = at < least_at ? at : least_at;

@@ -154,10 +154,10 @@ def _delays_alone(machine: Machine) -> bool:
 def _lags(machine: Machine, size: int, lags: Lags) -> Iterator[ProcessorLag]:
     places = machine.places(size)
     for at, (name, stages) in enumerate(machine.processors.items()):
-        yield ProcessorLag(name, stages, lags[at], _greatest_lag(machine, places, lags, at))
+        yield ProcessorLag(name, stages, lags[at], _max_lag(machine, places, lags, at))
 
 
-def _greatest_lag(machine: Machine, places: list[int], lags: Lags, at: int) -> int | None:
+def _max_lag(machine: Machine, places: list[int], lags: Lags, at: int) -> int | None:
     """The greatest lag of one processor that does not deadlock, with those of the others; None
     where any would do: a bound on it is a cycle, whose places no cycle has more of than all.
     """

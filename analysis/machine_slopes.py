@@ -48,11 +48,11 @@ def machine_slopes(machine: Machine, cut: Sequence[int]) -> MachineSlopes:
     tie_us = _TIE * min(one.latency_us for one in found)
     sides = [_sides(machine, cut, times, places, tie_us) for times in found]
     most = np.min([one for one, _ in sides], axis=0)
-    least = np.max([one for _, one in sides], axis=0)
+    minimum = np.max([one for _, one in sides], axis=0)
     n, can_fall = len(machine), _can_fall(machine)
     slopes = [
         Slope(float(low) if falls else None, float(high))
-        for low, high, falls in zip(least, most, can_fall, strict=True)
+        for low, high, falls in zip(minimum, most, can_fall, strict=True)
     ]
     parts = slopes[:n], slopes[n : 2 * n], slopes[2 * n : 3 * n], slopes[3 * n :]
     return MachineSlopes(*(tuple(part) for part in parts))
@@ -93,7 +93,7 @@ def _sides(
     final_us = max(row[-1] for row in times.end_us)
     ends = [(i, last) for i, row in enumerate(times.end_us) if row[-1] >= final_us - tie_us]
     before = _longest(machine, times, places, ends, tie_us)
-    most, least = dict[Cell, Ints](), dict[Cell, Ints]()
+    most, minimum = dict[Cell, Ints](), dict[Cell, Ints]()
     for cell in sorted(before, key=lambda one: (one[0] + offsets[one[1]], one[1])):
         i, v = cell
         own, stage = np.zeros(width, dtype=np.int64), network.stage_of[v]
@@ -105,13 +105,13 @@ def _sides(
             if edge != _NONE:
                 step[edge] += 1
             highs.append(most[other] + step if other in most else step)
-            lows.append(least[other] + step if other in least else step)
-        most[cell], least[cell] = np.max(highs, axis=0), np.min(lows, axis=0)
+            lows.append(minimum[other] + step if other in minimum else step)
+        most[cell], minimum[cell] = np.max(highs, axis=0), np.min(lows, axis=0)
     through = np.zeros(width, dtype=np.int64)
     through[3 * n - 1] = 1  # the delay behind the last stage
     return (
         np.max([most[cell] for cell in ends], axis=0) + through,
-        np.min([least[cell] for cell in ends], axis=0) + through,
+        np.min([minimum[cell] for cell in ends], axis=0) + through,
     )
 
 

@@ -44,7 +44,7 @@ class ProcessorLagOut(Output):
 
     processor: str = sent("the processor by its name")
     lag: int = sent("by how many fragments its first stage is ahead")
-    greatest_lag: int | None = sent(
+    max_lag: int | None = sent(
         "the greatest that would not deadlock with the windows; null: any would do"
     )
 

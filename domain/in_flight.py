@@ -87,7 +87,7 @@ class ProcessorLag:
     name: str
     stages: tuple[int, int]
     lag: int
-    greatest: int | None
+    max_lag: int | None
 
 
 class LimitKind(StrEnum):

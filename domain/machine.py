@@ -659,10 +659,10 @@ def _check_stage(number: int, stage: Stage, rules: StageRules) -> None:
             "expected no handoff_bytes beside lanes, delay_us, processor or windows",
             field=f"stages.{number}.handoff_bytes",
         )
-    least = min(part.ns_per_byte for part in stage.ranges)
-    if rules.shared_ns_per_byte > least:
+    minimum = min(part.ns_per_byte for part in stage.ranges)
+    if rules.shared_ns_per_byte > minimum:
         raise InvalidStage(
-            f"expected shared_ns_per_byte <= {least:g}, the stage's cost: it is a part of it",
+            f"expected shared_ns_per_byte <= {minimum:g}, the stage's cost: it is a part of it",
             field=f"stages.{number}.shared_ns_per_byte",
         )
 

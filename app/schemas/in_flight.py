@@ -47,7 +47,7 @@ def in_flight_out(found: InFlight) -> InFlightOut:
             )
             for one in found.windows
         ),
-        tuple(ProcessorLagOut(one.name, one.lag, one.greatest) for one in found.processors),
+        tuple(ProcessorLagOut(one.name, one.lag, one.max_lag) for one in found.processors),
     )
 
 
@@ -110,7 +110,7 @@ def in_flight_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
             if stage.processor == lag.processor
         )
         ahead = f"{first} is {format_counted(lag.lag, 'fragment')} ahead of {last}"
-        most = lag.greatest_lag
+        most = lag.max_lag
         beyond = "" if most is None else f"; more than {format_count(most)} would deadlock"
         yield "processor", f"{printable(lag.processor)}: {ahead}{beyond}"
 

@@ -69,9 +69,9 @@ def _outcome(machine: Machine, total: int) -> _Outcome:
         name: machine.latency_us(one.schedule.fragment_bytes)
         for name, one in (of_chain | found).items()
     }
-    least_us = best.lower_bound_us
+    min_us = best.lower_bound_us
     return _Outcome(
-        {name: us / least_us - 1.0 for name, us in taken_us.items()},
+        {name: us / min_us - 1.0 for name, us in taken_us.items()},
         best.status in (Status.OPTIMAL, Status.OPTIMAL_BEFORE_ROUNDING),
         bool(machine.processors),
     )

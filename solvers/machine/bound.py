@@ -35,9 +35,9 @@ _SAFETY = 1.0 - 1e-12  # sums of some hundred terms are rounded by less
 def count_bounds_us(problem: MachineProblem, k: Ints) -> Floats:
     """Return a bound in µs for each count, (counts,), the constant delay included."""
     machine, network = problem.machine, problem.machine.network
-    least, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
-    mean = np.clip(problem.message_bytes / k, least, most)
-    of_nodes = [_minorant(problem, node, mean, least, most) for node in range(len(network))]
+    minimum, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+    mean = np.clip(problem.message_bytes / k, minimum, most)
+    of_nodes = [_minorant(problem, node, mean, minimum, most) for node in range(len(network))]
     fewest = np.array([low for low, _, _ in of_nodes])  # of one fragment of any size
     total = np.array([each for _, each, _ in of_nodes]) * k  # (nodes, counts)
     rises = np.array([has_risen for _, _, has_risen in of_nodes])
@@ -45,7 +45,7 @@ def count_bounds_us(problem: MachineProblem, k: Ints) -> Floats:
     best = np.zeros(len(k))
     for one in network.windows:
         a, z = one.first, one.last
-        held = np.minimum(places_of(one.fragments, one.bytes, least), k)
+        held = np.minimum(places_of(one.fragments, one.bytes, minimum), k)
         inside_us = total[a : z + 1].sum(axis=0) + k * delay[a:z].sum() + (k - held) * one.return_us
         outside_us = fewest[:a].sum() + fewest[z + 1 :].sum() + delay[:a].sum() + delay[z:].sum()
         best = np.maximum(best, outside_us + inside_us / held)
@@ -82,7 +82,7 @@ def lower_bound_us(problem: MachineProblem) -> float:
 
 
 def _minorant(
-    problem: MachineProblem, node: int, mean: Floats, least: int, most: int
+    problem: MachineProblem, node: int, mean: Floats, minimum: int, most: int
 ) -> tuple[float, Floats, bool]:
     """The least value of the convex minorant of a node's cost, that at the mean sizes, µs, and
     whether it never falls.
@@ -91,8 +91,8 @@ def _minorant(
     stage = network.stage_of[node]
     shared = machine.rules[stage].shared_ns_per_byte / 1000.0
     if network.is_shared[node]:
-        return shared * least, shared * mean, True
-    sizes, costs_us = np.array(machine.stages[stage].minorant_points(least, most)).T
+        return shared * minimum, shared * mean, True
+    sizes, costs_us = np.array(machine.stages[stage].minorant_points(minimum, most)).T
     own_us = np.interp(mean, sizes, costs_us) - shared * mean
     at_ends_us = costs_us - shared * sizes
     has_risen = bool((np.diff(at_ends_us) >= 0.0).all())

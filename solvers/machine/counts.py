@@ -81,11 +81,11 @@ def _stretches(problem: MachineProblem) -> Iterator[tuple[int, int]]:
     """Yield intervals of counts on which the bounds are convex, none where some cost falls: the
     first count and the last one.
     """
-    counts, least = problem.count_range(), problem.smallest_fragment_bytes
+    counts, minimum = problem.count_range(), problem.smallest_fragment_bytes
     if not _rises(problem):
         return
     windows = problem.machine.network.windows
-    places = {places_of(one.fragments, one.bytes, least) for one in windows}
+    places = {places_of(one.fragments, one.bytes, minimum) for one in windows}
     inner = {b for b in places if counts.minimum < b <= counts.maximum}
     firsts = [counts.minimum, *sorted(inner)]
     lasts = [*(b - 1 for b in firsts[1:]), counts.maximum]
@@ -98,10 +98,10 @@ def _rises(problem: MachineProblem) -> bool:
 
 
 def _rise(problem: MachineProblem) -> bool:
-    least, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+    minimum, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     for stage, rules in zip(problem.machine.stages, problem.machine.rules, strict=True):
         shared = rules.shared_ns_per_byte / 1000.0
-        points = stage.minorant_points(least, most)
+        points = stage.minorant_points(minimum, most)
         own_us = [cost_us - shared * size for size, cost_us in points]
         if stage.ranges[1:] and any(np.diff(own_us) < 0.0):
             return False

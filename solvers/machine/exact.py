@@ -85,8 +85,8 @@ def exact_cut(
     the bound is the least over all that this may be. Raises StrategyDeclined for stages with
     several ranges in the admitted sizes, and where the best count is above MAX_FRAGMENTS.
     """
-    least, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
-    if any(stage.line_over(least, most) is None for stage in problem.machine.stages):
+    minimum, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+    if any(stage.line_over(minimum, most) is None for stage in problem.machine.stages):
         raise StrategyDeclined(
             "exact needs stages of one line over the admitted sizes, beside lanes, windows, "
             "delays and processors",
@@ -149,7 +149,7 @@ class _Count:
     solved: dict[Region, float] = field(default_factory=dict)
 
     @property
-    def least_us(self) -> float:
+    def min_us(self) -> float:
         """The bound on all cuts of this count."""
         return min(self.closed_us, self.left[0].bound_us if self.left else inf)
 
@@ -227,9 +227,9 @@ class _Search:
         if k in self.real or self.lower_us[k - self._first] >= self._limit_us:
             return
         sizes = self._resampled(k)
-        greatest, lags = float(sizes.max()), self._costs.best_lags(sizes.tolist())
+        maximum, lags = float(sizes.max()), self._costs.best_lags(sizes.tolist())
         roots = [one.region for one in self._count(k).left]
-        holding = [region for region in roots if region.most >= greatest]
+        holding = [region for region in roots if region.most >= maximum]
         region = min(holding or roots, key=lambda one: one.most)
         self._solve(replace(region, lags=lags, live_lags=lags), deadline)
 
@@ -240,8 +240,8 @@ class _Search:
         positions = np.concatenate([[0.0], np.cumsum(sizes)])
         at = np.linspace(0.0, len(sizes), k + 1)
         parts = np.diff(np.interp(at, np.arange(len(sizes) + 1), positions))
-        least, most = self._problem.smallest_fragment_bytes, self._problem.largest_fragment_bytes
-        return within(parts, float(self._problem.message_bytes), float(least), float(most))
+        minimum, most = self._problem.smallest_fragment_bytes, self._problem.largest_fragment_bytes
+        return within(parts, float(self._problem.message_bytes), float(minimum), float(most))
 
     def _count(self, k: int) -> _Count:
         """The regions of k fragments."""
@@ -269,7 +269,7 @@ class _Search:
             heappush(count.left, part)
         if not parts:
             count.closed_us = min(count.closed_us, proven_us)
-        self.lower_us[k - self._first] = count.least_us
+        self.lower_us[k - self._first] = count.min_us
 
     def _like_us(self, region: Region) -> float:
         """The best bound by the duals of the next counts on both sides, as far as it is needed."""

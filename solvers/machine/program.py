@@ -31,7 +31,7 @@ PartialLags = tuple[int | None, ...]
 
 _EPSILON = float(np.finfo(float).eps)
 _SHORT = 1.0 - 1e-12  # of the greatest size: windows of bytes then hold as many, when it is divided
-_LEAST_S = 0.05  # for one program; with less the library returns nothing
+_MIN_S = 0.05  # for one program; with less the library returns nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Region:
     """
 
     k: int
-    least: float
+    minimum: float
     most: float
     places: tuple[int, ...]
     lags: PartialLags
@@ -72,7 +72,7 @@ def solve_region(problem: MachineProblem, region: Region, deadline: Deadline) ->
         return Solved(0.0)
     sizes, dual = found
     bound_us = _flow_bound_us(problem, region, edges, paths, dual)
-    return Solved(bound_us, within(sizes, problem.message_bytes, region.least, region.most), dual)
+    return Solved(bound_us, within(sizes, problem.message_bytes, region.minimum, region.most), dual)
 
 
 def bound_by_us(problem: MachineProblem, region: Region, dual: Dual) -> float:
@@ -152,7 +152,7 @@ class Edges:
         rule = np.repeat(np.arange(len(parts)), lengths)
         rank = _ranks(machine, region)
         by = np.argsort(rank[tail], kind="stable")
-        g, G = node_lines(machine, region.least, region.most)
+        g, G = node_lines(machine, region.minimum, region.most)
         return cls(tail[by], head[by], rule[by], us[by], int(np.argmin(rank)), g, G)
 
     def fragments(self) -> Ints:
@@ -181,7 +181,7 @@ class BusyPath:
     @classmethod
     def of(cls, machine: Machine, region: Region, early: int, late: int) -> BusyPath:
         """Return that of the processor of these two nodes."""
-        g, G = node_lines(machine, region.least, region.most)
+        g, G = node_lines(machine, region.minimum, region.most)
         delay, k = machine.network.delay_us, region.k
         weights = np.full(k, G[early] + G[late])
         weights[0] += G[:early].sum()
@@ -197,7 +197,7 @@ def busy_paths(machine: Machine, region: Region) -> list[BusyPath]:
     return [BusyPath.of(machine, region, *pair) for pair, lag in pairs if lag is None]
 
 
-def node_lines(machine: Machine, least: float, most: float) -> tuple[Floats, Floats]:
+def node_lines(machine: Machine, minimum: float, most: float) -> tuple[Floats, Floats]:
     """Return each node's overhead, µs, and cost, µs per byte, (n,), for stages of one line over
     these sizes.
     """
@@ -206,7 +206,7 @@ def node_lines(machine: Machine, least: float, most: float) -> tuple[Floats, Flo
     for node, (stage, is_shared) in enumerate(
         zip(network.stage_of, network.is_shared, strict=True)
     ):
-        line = machine.stages[stage].line_over(least, most)
+        line = machine.stages[stage].line_over(minimum, most)
         assert line is not None, "one line covers these sizes"
         shared = machine.rules[stage].shared_ns_per_byte
         if not is_shared:
@@ -266,9 +266,9 @@ def _solved(
         b_ub=-fixed_us / scale_us,
         A_eq=sums,
         b_eq=[1.0],
-        bounds=[(region.least / total, most)] * k + [(0.0, None)] * (columns - k),
+        bounds=[(region.minimum / total, most)] * k + [(0.0, None)] * (columns - k),
         method="highs-ipm",
-        options={"time_limit": max(_LEAST_S, deadline.remaining_s)},
+        options={"time_limit": max(_MIN_S, deadline.remaining_s)},
     )
     if result.x is None or result.status != 0:
         return None
@@ -287,12 +287,12 @@ def _scale_us(edges: Edges, k: int, total: float) -> float:
     return through_us + slowest_us if through_us + slowest_us > 0.0 else 1.0
 
 
-def within(sizes: Floats, total: float, least: float, most: float) -> Floats:
+def within(sizes: Floats, total: float, minimum: float, most: float) -> Floats:
     """Return these sizes moved into the limits (all bytes), with the right sum, (k,)."""
     most = max(most * _SHORT, total / len(sizes))
-    found = np.clip(sizes, least, most)
+    found = np.clip(sizes, minimum, most)
     short = total - float(found.sum())
-    room = most - found if short > 0.0 else found - least
+    room = most - found if short > 0.0 else found - minimum
     if room.sum() > 0.0:
         found += room * min(1.0, abs(short) / float(room.sum())) * np.sign(short)
     return found
@@ -319,8 +319,8 @@ def _flow_bound_us(
     for path, value in zip(paths, dual.paths.tolist(), strict=True):
         share = value / total if total > 0.0 else 0.0
         fixed_us, weights = fixed_us + share * path.us, weights + share * path.weights
-    least_us = knapsack_us(weights, problem.message_bytes, region.least, region.most)
-    return (fixed_us + least_us) * (1.0 - 8.0 * _EPSILON * (nodes + 100))
+    min_us = knapsack_us(weights, problem.message_bytes, region.minimum, region.most)
+    return (fixed_us + min_us) * (1.0 - 8.0 * _EPSILON * (nodes + 100))
 
 
 def _sent(edges: Edges, inflow: Floats, ratios: Floats) -> tuple[Floats, Floats]:
@@ -346,13 +346,13 @@ def _sent(edges: Edges, inflow: Floats, ratios: Floats) -> tuple[Floats, Floats]
     return np.array(through), np.array(flow)
 
 
-def knapsack_us(weights: Floats, total: float, least: float, most: float) -> float:
+def knapsack_us(weights: Floats, total: float, minimum: float, most: float) -> float:
     """Return min sum w_i x_i with sum x_i = total and least <= x_i <= most, of weights (k,) in µs
     per byte.
 
     Every fragment has the least; the rest goes to the least weights first.
     """
     ascending = np.sort(weights)
-    rest, room = total - least * len(weights), max(0.0, most - least)
+    rest, room = total - minimum * len(weights), max(0.0, most - minimum)
     given = np.clip(rest - room * np.arange(len(weights)), 0.0, room)
-    return float(ascending @ given + least * ascending.sum())
+    return float(ascending @ given + minimum * ascending.sum())

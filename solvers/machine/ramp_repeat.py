@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 EVALUATED_CELLS = 20_000_000  # fragments times nodes that the search may evaluate
 _STEPS = (0, 1, 2, 3)  # of a ramp, at first
 _RATIOS = (1.5, 2.0, 3.0)
-_LEAST_RATIO = 1.01
+_MIN_RATIO = 1.01
 _FINER = (0.8, 0.9, 0.97, 1.03, 1.1, 1.25)  # by which a ratio is changed
 _STARTS = (1.0, 0.7, 0.5, 1.4)  # of the best count of equal sizes: unequal ones want others
 _PART = 10  # of the fragments, in the greatest step of their number
@@ -97,16 +97,16 @@ def sizes_of(problem: MachineProblem, shape: Shape) -> Floats:
     Each is within the least and the greatest size: the repeated one grows until the sum is right.
     """
     weights, total = shape.weights(), float(problem.message_bytes)
-    least, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
+    minimum, most = problem.smallest_fragment_bytes, problem.largest_fragment_bytes
     sizes: Floats = weights * (total / weights.sum())
-    if sizes.min() >= least and sizes.max() <= most:
+    if sizes.min() >= minimum and sizes.max() <= most:
         return sizes
     # The sum rises with s, linearly between the sizes at which a fragment meets a limit.
-    turns = np.unique(np.concatenate([least / weights, most / weights]))
-    sums = np.clip(turns[:, None] * np.unique(weights), least, most)
+    turns = np.unique(np.concatenate([minimum / weights, most / weights]))
+    sums = np.clip(turns[:, None] * np.unique(weights), minimum, most)
     _, of_weight = np.unique(weights, return_counts=True)
     repeated = np.interp(total, sums @ of_weight, turns)
-    clipped: Floats = np.clip(weights * repeated, least, most)
+    clipped: Floats = np.clip(weights * repeated, minimum, most)
     return clipped
 
 
@@ -180,8 +180,8 @@ def _other_steps(shape: Shape) -> Iterator[Shape]:
 
 def _other_ratios(shape: Shape) -> Iterator[Shape]:
     for by in _FINER:
-        yield replace(shape, up_ratio=max(_LEAST_RATIO, shape.up_ratio * by))
-        yield replace(shape, down_ratio=max(_LEAST_RATIO, shape.down_ratio * by))
+        yield replace(shape, up_ratio=max(_MIN_RATIO, shape.up_ratio * by))
+        yield replace(shape, down_ratio=max(_MIN_RATIO, shape.down_ratio * by))
 
 
 _CHANGES = (_other_counts, _other_steps, _other_ratios)
@@ -194,9 +194,9 @@ def _whole_cuts(problem: MachineProblem, shape: Shape) -> Iterator[tuple[int, ..
     left; then sizes may differ by a unit, so that what is left is spread over all.
     """
     real, unit = sizes_of(problem, shape), problem.limits.alignment_bytes
-    least, most = problem.aligned_sizes()
+    minimum, most = problem.aligned_sizes()
     for rounded in (np.floor, np.rint):
-        sizes = np.clip(rounded(real / unit).astype(np.int64) * unit, least, max(least, most))
+        sizes = np.clip(rounded(real / unit).astype(np.int64) * unit, minimum, max(minimum, most))
         last = problem.message_bytes - int(sizes[:-1].sum())
         cut = (*sizes[:-1].tolist(), last)
         if last > 0 and problem.admits(cut):

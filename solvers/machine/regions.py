@@ -44,12 +44,12 @@ class BoundedRegion:
 def regions_of(problem: MachineProblem, k: int) -> list[BoundedRegion]:
     """Return the regions of this count, for stages of one line, processors in any order."""
     found = list[BoundedRegion]()
-    least, processors = problem.smallest_fragment_bytes, problem.machine.network.processors
+    minimum, processors = problem.smallest_fragment_bytes, problem.machine.network.processors
     any_order, in_turn = (None,) * len(processors), (0,) * len(processors)
-    for least_greatest, most in _greatest_sizes(problem, k):
+    for min_max, most in _max_sizes(problem, k):
         places = _places(problem.machine, most)
-        region = Region(k, float(least), float(most), places, any_order, in_turn)
-        found.append(BoundedRegion(_bound_us(problem, region, float(least_greatest)), region))
+        region = Region(k, float(minimum), float(most), places, any_order, in_turn)
+        found.append(BoundedRegion(_bound_us(problem, region, float(min_max)), region))
     return found
 
 
@@ -73,7 +73,7 @@ def parts_of(problem: MachineProblem, bounded: BoundedRegion) -> list[BoundedReg
     return list(found.values())
 
 
-def _greatest_sizes(problem: MachineProblem, k: int) -> Iterator[tuple[Fraction, Fraction]]:
+def _max_sizes(problem: MachineProblem, k: int) -> Iterator[tuple[Fraction, Fraction]]:
     """Intervals of the greatest size, bytes, with as many places in every window of bytes, the
     greatest sizes first. Each holds its upper end.
     """
@@ -100,13 +100,13 @@ def _places(machine: Machine, most: Fraction) -> tuple[int, ...]:
     )
 
 
-def _bound_us(problem: MachineProblem, region: Region, least_greatest: float) -> float:
+def _bound_us(problem: MachineProblem, region: Region, min_max: float) -> float:
     """What every cut of the region takes at least: through windows, and the greatest fragment."""
     machine, network = problem.machine, problem.machine.network
     k, total, delay = region.k, float(problem.message_bytes), network.delay_us
-    g, G = node_lines(machine, region.least, region.most)
-    fewest, sums = g + G * region.least, k * g + G * total
-    best = float((g + G * least_greatest).sum()) + sum(delay)
+    g, G = node_lines(machine, region.minimum, region.most)
+    fewest, sums = g + G * region.minimum, k * g + G * total
+    best = float((g + G * min_max).sum()) + sum(delay)
     paths = [
         (one.first, one.last, min(places, k), one.return_us)
         for one, places in zip(network.windows, region.places, strict=True)

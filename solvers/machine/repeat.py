@@ -55,6 +55,9 @@ _AT_ONCE = 16  # pieces that are evaluated together, at most
 
 def repeat_cut(problem: MachineProblem, deadline: Deadline) -> Candidate:
     """Return the cut of the best repeated size. Raises StrategyDeclined where none is admitted."""
+    known = problem.derived(_Known)
+    if known.size is not None:
+        return Candidate(repeated_cut(problem, known.size))
     search = _Search(problem)
     cut_off = search.run(deadline)
     if not search.best.q:
@@ -63,6 +66,8 @@ def repeat_cut(problem: MachineProblem, deadline: Deadline) -> Candidate:
             "smaller than min_fragment_bytes or the fragments are too many",
             field="strategy",
         )
+    if not cut_off:
+        known.size = search.best.size
     return Candidate(repeated_cut(problem, search.best.size), cut_off=cut_off)
 
 
@@ -94,6 +99,17 @@ def size_within(
     if not search.is_done:
         search.run(deadline, counts)
     return search.best.size or None
+
+
+class _Known:
+    """The best repeated size of a problem, once a search for it was not ended early: an answer, its
+    baselines and an audit ask for it in turn.
+    """
+
+    __slots__ = ("size",)
+
+    def __init__(self, problem: MachineProblem) -> None:
+        self.size: int | None = None
 
 
 class _Search:
@@ -156,9 +172,9 @@ class _Search:
         """Least and greatest z with floor(B/s) = q, an admitted size and an admitted remainder of
         at least a byte.
         """
-        least_rest = max(1, self._problem.smallest_fragment_bytes)
+        min_rest = max(1, self._problem.smallest_fragment_bytes)
         low = np.maximum((self._total // (q + 1)) // self._unit + 1, self._minimum // self._unit)
-        high = np.minimum((self._total - least_rest) // q, self._maximum) // self._unit
+        high = np.minimum((self._total - min_rest) // q, self._maximum) // self._unit
         return low, high
 
     def _offer_divisors(self, q: Ints, below_us: Floats) -> None:
@@ -226,9 +242,9 @@ class _Search:
         for window in self._problem.machine.windows:
             if window.bytes is not None:
                 # The last z with which it holds so many, up to all that there are.
-                least = max(1, window.bytes // (high * unit))
+                minimum = max(1, window.bytes // (high * unit))
                 most = min(q + 1, window.bytes // (low * unit))
-                lasts.update(window.bytes // held // unit for held in range(least, most + 1))
+                lasts.update(window.bytes // held // unit for held in range(minimum, most + 1))
         first = low
         for last in sorted(one for one in lasts if low <= one <= high):
             yield q, first, last
@@ -236,7 +252,7 @@ class _Search:
 
     def _shorten(self, pieces: _Pieces, ends: _Lines) -> Floats:
         """Raise the lines by those of short paths; return bounds on the pieces, in µs."""
-        met, floor_us = ends.least(pieces.low, pieces.high)
+        met, floor_us = ends.minimum(pieces.low, pieces.high)
         rows = np.arange(len(met))
         for _ in range(_ROUNDS):
             rows = rows[floor_us[rows] < self.best.latency_us]
@@ -245,7 +261,7 @@ class _Search:
             some = pieces.of(rows)
             here = self._line(self._costs.repeated_paths, some, met[rows])
             ends.put(rows, here)
-            met[rows], raised_us = ends.of(rows).least(some.low, some.high)
+            met[rows], raised_us = ends.of(rows).minimum(some.low, some.high)
             has_changed = raised_us > floor_us[rows] * (1.0 + _SAME)
             floor_us[rows] = np.maximum(raised_us, floor_us[rows])
             rows = rows[has_changed]
@@ -262,7 +278,7 @@ class _Search:
         low, high = pieces.low.copy(), pieces.high.copy()
         halve = False
         while len(low) and not self.is_done:
-            met, bound_us = ends.least(low, high)
+            met, bound_us = ends.minimum(low, high)
             rows = np.flatnonzero((low <= high) & self._could_win(bound_us))
             pieces, ends, low, high = pieces.of(rows), ends.of(rows), low[rows], high[rows]
             at = (low + high) // 2 if halve else met[rows]
@@ -332,7 +348,7 @@ class _Lines:
         self.rising.put(rows[rises], new.of(np.flatnonzero(rises)))
         self.falling.put(rows[~rises], new.of(np.flatnonzero(~rises)))
 
-    def least(self, low: Ints, high: Ints) -> tuple[Ints, Floats]:
+    def minimum(self, low: Ints, high: Ints) -> tuple[Ints, Floats]:
         """Return where between low and high the greater line is least, rounded down, and its value
         there in µs, which bounds the latency on that interval.
         """

@@ -70,14 +70,14 @@ def _roundings(problem: MachineProblem, real_sizes: Floats) -> Iterator[Cut]:
     limits, largest = problem.limits, problem.largest_fragment_bytes
     # Where the last fragment is short, real sizes may all be less than a unit; whole ones are not.
     most = max(int(np.ceil(real_sizes.max() * (1.0 - 1e-9))), limits.alignment_bytes)
-    least = max(problem.smallest_fragment_bytes, min(limits.alignment_bytes, largest))
-    for greatest in {min(_in_places(problem, real_sizes), most), most, largest}:
-        if not least <= greatest <= largest:
+    minimum = max(problem.smallest_fragment_bytes, min(limits.alignment_bytes, largest))
+    for maximum in {min(_in_places(problem, real_sizes), most), most, largest}:
+        if not minimum <= maximum <= largest:
             continue
         capped = replace(
             problem,
             limits=FragmentLimits(
-                limits.min_fragment_bytes, greatest, limits.alignment_bytes, limits.max_fragments
+                limits.min_fragment_bytes, maximum, limits.alignment_bytes, limits.max_fragments
             ),
         )
         for cut in rounded_cuts(capped, real_sizes, OFFSETS):
@@ -88,8 +88,8 @@ def _roundings(problem: MachineProblem, real_sizes: Floats) -> Iterator[Cut]:
 def _in_places(problem: MachineProblem, real_sizes: Floats) -> int:
     """The greatest whole bytes of which each window holds as many as of the greatest real size."""
     windows = [one.bytes for one in problem.machine.windows if one.bytes is not None]
-    greatest = float(real_sizes.max())
-    places = [max(1, places_of(None, held, greatest)) for held in windows]
+    maximum = float(real_sizes.max())
+    places = [max(1, places_of(None, held, maximum)) for held in windows]
     caps = [held // count for held, count in zip(windows, places, strict=True)]
     return min(caps, default=problem.largest_fragment_bytes)
 

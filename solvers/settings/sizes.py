@@ -66,10 +66,12 @@ class Sizes:
 
     def into_at_most(self, count: int, message_bytes: int) -> Sizes:
         """Return those that cut a message into no more fragments, or the greatest one."""
-        least = -(-message_bytes // count)
-        least = 1 << (least - 1).bit_length() if self.is_power_of_two else -(-least // self.unit)
-        least *= 1 if self.is_power_of_two else self.unit
-        return replace(self, minimum=min(max(self.minimum, least), self.maximum))
+        minimum = -(-message_bytes // count)
+        minimum = (
+            1 << (minimum - 1).bit_length() if self.is_power_of_two else -(-minimum // self.unit)
+        )
+        minimum *= 1 if self.is_power_of_two else self.unit
+        return replace(self, minimum=min(max(self.minimum, minimum), self.maximum))
 
     def every(self) -> Ints | None:
         """Return all of them, ascending; None where they are many."""

@@ -117,7 +117,7 @@ def test_staging_through_two_bounce_buffers() -> None:
     assert found.work_us == pytest.approx(
         len(solution.schedule.fragment_bytes) * 15.4 + 2483.03, rel=1e-4
     )
-    assert [(one.name, one.greatest) for one in found.processors] == [("copy engine", 2)]
+    assert [(one.name, one.max_lag) for one in found.processors] == [("copy engine", 2)]
 
 
 def test_rails_over_a_long_link() -> None:
@@ -194,7 +194,7 @@ def test_a_copy_by_one_core() -> None:
     assert found.work_us == pytest.approx(solution.latency_us)
     assert found.limit.kind is LimitKind.PROCESSOR
     assert found.windows[0].places == InUse(4, 2, 2)
-    assert [(one.lag, one.greatest) for one in found.processors] == [(1, 3)]
+    assert [(one.lag, one.max_lag) for one in found.processors] == [(1, 3)]
 
 
 def test_weights_under_six_gigabytes() -> None:
@@ -270,18 +270,16 @@ def test_a_window_that_never_binds_can_be_left_out(drawn: Machine, size: int, co
 
 
 @given(machines(), st.integers(1, 9000), st.integers(1, 12))
-def test_the_greatest_lag_is_live_and_one_more_deadlocks(
-    drawn: Machine, size: int, count: int
-) -> None:
+def test_the_max_lag_is_live_and_one_more_deadlocks(drawn: Machine, size: int, count: int) -> None:
     """Of each processor, with the lags of the others."""
     found = in_flight_of_equal(drawn, size, count)
     lags = tuple(one.lag for one in found.processors)
     for at, one in enumerate(found.processors):
-        beyond = 10_000 if one.greatest is None else one.greatest
+        beyond = 10_000 if one.max_lag is None else one.max_lag
         drawn.check_live(size, (*lags[:at], beyond, *lags[at + 1 :]))
-        if one.greatest is not None:
+        if one.max_lag is not None:
             with pytest.raises(WouldDeadlock):
-                drawn.check_live(size, (*lags[:at], one.greatest + 1, *lags[at + 1 :]))
+                drawn.check_live(size, (*lags[:at], one.max_lag + 1, *lags[at + 1 :]))
 
 
 @given(machines(), st.integers(1, 9000), st.integers(1, 20))

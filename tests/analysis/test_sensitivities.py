@@ -32,7 +32,7 @@ STEP = 4e-6  # of a parameter, for finite differences
 CLOSE = 1e-5  # of the latency: value * derivative against a difference
 
 
-def least_us(g: Floats, G: Floats, B: float, k: int) -> float:
+def min_us(g: Floats, G: Floats, B: float, k: int) -> float:
     """Return the optimum for k real-valued fragments: the recurrence as a linear program.
 
     Exit times and sizes are its variables; times in units of one fragment's passage.
@@ -99,7 +99,7 @@ def test_derivatives_are_finite_differences_of_another_linear_program(seed: int)
     g, G, B = drawn(seed)
     found, k = found_of(pipeline_of(g, G), B)
     assert found.basis is Basis.OPTIMUM
-    here_us = least_us(g, G, B, k)
+    here_us = min_us(g, G, B, k)
     n = len(g)
     values = np.concatenate([g, G, [B]])
     slopes = [
@@ -115,7 +115,7 @@ def test_derivatives_are_finite_differences_of_another_linear_program(seed: int)
             def chord_us(share: float, at: int = at) -> float:
                 moved = values.copy()
                 moved[at] *= 1.0 + share
-                there_us = least_us(moved[:n], moved[n:-1], moved[-1], k)
+                there_us = min_us(moved[:n], moved[n:-1], moved[-1], k)
                 return (there_us - here_us) / share
 
             assert abs(tangent_us(chord_us, sign, here_us) - value * derivative) <= CLOSE * here_us
@@ -138,7 +138,7 @@ def test_at_a_kink_both_sides_are_given(n: int, B: int) -> None:
     g, G = np.full(n, 3.0), np.full(n, 0.02)
     found, k = found_of(pipeline_of(g, G), B)
     assert k > 1
-    here_us = least_us(g, G, B, k)
+    here_us = min_us(g, G, B, k)
     for j, stage in enumerate(found.stages):
         for values, slope in ((g, stage.overhead), (G, stage.per_byte)):
             assert slope.falling is not None
@@ -150,7 +150,7 @@ def test_at_a_kink_both_sides_are_given(n: int, B: int) -> None:
                     moved = values.copy()
                     moved[j] *= 1.0 + share
                     costs = (moved, G) if values is g else (g, moved)
-                    return (least_us(*costs, B, k) - here_us) / share
+                    return (min_us(*costs, B, k) - here_us) / share
 
                 there_us = tangent_us(chord_us, sign, here_us)
                 assert abs(there_us - values[j] * derivative) <= CLOSE * here_us

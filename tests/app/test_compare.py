@@ -55,7 +55,7 @@ class TestCompare:
             best = found["auto"]["latency_us"]
             others = [row["latency_us"] for row in found.values() if row["latency_us"] is not None]
             assert best <= min(others) * (1 + 1e-12)
-            assert {"ramp", "ramp_up_down"} == {
+            assert {"ramp", "ramp_up_down", "ramp_repeat"} == {
                 name for name, row in found.items() if row["declined"]
             }
 

@@ -55,7 +55,7 @@ def edges_of(machine: Machine, k: int, places: list[int], lags: tuple[int, ...])
     return edges
 
 
-def least_us(
+def min_us(
     machine: Machine,
     total: float,
     k: int,

@@ -13,6 +13,8 @@ import pytest
 
 import solvers
 from domain.aggregate import Aggregate
+from domain.errors import StrategyDeclined
+from domain.machine import Machine, StageRules
 from domain.model import CostModel
 from domain.pipeline import Pipeline, Stage, pipeline_of_lines
 from domain.problem import PROBLEMS, FragmentLimits, MessageProblem, problem_of
@@ -27,6 +29,10 @@ WIRE = Stage.of_line("wire", overhead_us=2.0, ns_per_byte=4.0)
 MODELS: tuple[CostModel, ...] = (
     pipeline_of_lines([("a", 1.0, 2.0), ("b", 3.0, 4.0)], delay_us=5.0),
     Aggregate(Stage.of_line("total", overhead_us=3.0, ns_per_byte=6.0), WIRE, 5.0),
+    Machine(
+        pipeline_of_lines([("a", 1.0, 2.0), ("b", 3.0, 4.0)], delay_us=5.0),
+        (StageRules(), StageRules(lanes=2)),
+    ),
 )
 
 
@@ -37,7 +43,7 @@ def test_every_kind_is_registered_everywhere(model: CostModel) -> None:
     assert problem.model == model
     assert load_model(dump_model(model)) == model
     backend = backends.backend_of(model)
-    assert backend.is_quick(problem, Strategy.AUTO)
+    assert backend.is_quick(problem, Strategy.REPEAT)
     sizes = np.array([1000, 1024], dtype=np.int64)
     q, r = 4096 // sizes, 4096 % sizes
     repeated = backend.repeated_us(model, q, sizes, r) + model.delay_us
@@ -52,8 +58,15 @@ def test_the_kinds_are_the_same_in_all_registries() -> None:
     assert set(PROBLEMS) == {model.kind for model in MODELS} == set(backends._MODULES)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.kind)
-def test_every_kind_has_tables(model: CostModel) -> None:
+def test_machines_have_no_tables() -> None:
+    """Nor does anything stand in for them."""
+    machine = next(model for model in MODELS if isinstance(model, Machine))
+    with pytest.raises(StrategyDeclined, match="no plan tables of the kind machine"):
+        solvers.compile_table(machine, FragmentLimits(), min_message_bytes=1, max_message_bytes=9)
+
+
+@pytest.mark.parametrize("model", MODELS[:2], ids=lambda model: model.kind)
+def test_the_other_kinds_have_tables(model: CostModel) -> None:
     """Of cuts and of repeated sizes, over the whole range."""
     table = solvers.compile_table(model, FragmentLimits(), min_message_bytes=1, max_message_bytes=9)
     for entries in (table.cuts, table.repeats):
@@ -79,6 +92,9 @@ class Wire:
 
     def costs(self) -> dict[str, Stage]:
         return {"wire": self.stage}
+
+    def words(self) -> dict[str, object]:
+        return {}
 
     def latency_us(self, fragment_bytes: Sequence[float]) -> float:
         return self.delay_us + sum(map(self.stage.time_us, fragment_bytes))

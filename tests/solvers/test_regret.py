@@ -358,7 +358,7 @@ def test_by_the_total_time_no_steps_of_octaves_take_less() -> None:
         chosen = solvers.choose_size_steps(
             case.pipeline, best, workload, rule=rule, objective=Objective.TIME
         )
-        least_us = best_us = 0.0
+        min_us = best_us = 0.0
         for bit in range(8, 15):
             inside = [
                 (one.message_bytes, one.share)
@@ -372,8 +372,8 @@ def test_by_the_total_time_no_steps_of_octaves_take_less() -> None:
             known = {one.message_bytes: one.latency_us for one in best}
             of_octave_us = sum(share * known[size] for size, share in inside)
             best_us += of_octave_us
-            least_us += of_octave_us * (1.0 + values[Objective.TIME].min())
-        least = least_us / best_us - 1.0
+            min_us += of_octave_us * (1.0 + values[Objective.TIME].min())
+        least = min_us / best_us - 1.0
         mergers = 7 - len(chosen.setting.steps)
         assert least - 1e-9 <= chosen.time_regret <= least + MERGE_REGRET * mergers + 1e-9
 

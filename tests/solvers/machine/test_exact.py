@@ -19,7 +19,7 @@ from solvers.machine import exact, solve
 from solvers.machine.exact import Exact, exact_cut
 from solvers.machine.regions import regions_of
 from solvers.machine.solve import solve_machine
-from tests.solvers.machine_programs import least_us
+from tests.solvers.machine_programs import min_us
 from tests.solvers.outside import all_cuts
 from tests.solvers.random_machines import machine_of, small_machine
 from tests.support.counts import count
@@ -72,12 +72,12 @@ def best_real_us(problem: MachineProblem) -> float:
         for bounded in regions_of(problem, k):
             region = bounded.region
             given = list(region.places[-len(problem.machine.windows) or len(region.places) :])
-            found = least_us(
+            found = min_us(
                 problem.machine,
                 float(problem.message_bytes),
                 k,
                 places=given,
-                least=region.least,
+                least=region.minimum,
                 most=region.most,
             )
             best = min(best, found)

@@ -21,7 +21,7 @@ from solvers.machine.program import (
     within,
 )
 from solvers.machine.regions import BoundedRegion, parts_of, regions_of
-from tests.solvers.machine_programs import least_us
+from tests.solvers.machine_programs import min_us
 from tests.solvers.random_machines import machine_of, small_machine
 from tests.support.counts import count
 
@@ -200,13 +200,13 @@ def test_against_the_simplex() -> None:
             if max(lags, default=0) > 2:
                 continue
             region = region_of(problem, k, lags, least)
-            expected_us = least_us(machine, total, k, lags=lags, least=least)
+            expected_us = min_us(machine, total, k, lags=lags, least=least)
             check(machine, total, region, expected_us, 1e-7)
 
 
 def test_lags_that_deadlock_have_no_solution() -> None:
     machine = machine_of([1, 2, 1], [2, 3, 1], processors=[(1, 3)], windows=[(1, 3, 2, 0.0)])
-    assert least_us(machine, 20, 5, lags=(2,)) == float("inf")
+    assert min_us(machine, 20, 5, lags=(2,)) == float("inf")
     live = [lags for lags, _ in machine.lag_choices(machine.places(1.0))]
     assert live == [(0,), (1,)]
 
@@ -226,7 +226,7 @@ class TestBounds:
                     )
                     lags = None if None in part.region.lags else part.region.live_lags
                     least = float(problem.smallest_fragment_bytes)
-                    expected_us = least_us(machine, total, k, lags=lags, least=least)
+                    expected_us = min_us(machine, total, k, lags=lags, least=least)
                     assert bound_us <= expected_us * (1.0 + 1e-9)
                     assert part.bound_us <= expected_us * (1.0 + 1e-9)
 
@@ -263,13 +263,13 @@ class TestBounds:
         known = solve_region(problem, region_of(problem, 20), SOON)
         assert known.dual is not None
         for k in (17, 19, 21, 24):
-            least_us = solve_region(problem, region_of(problem, k), SOON).bound_us
+            min_us = solve_region(problem, region_of(problem, k), SOON).bound_us
             bounds = [
                 bound_by_us(problem, region_of(problem, k), known.dual.of_count(k, at))
                 for at in range(20)
             ]
-            assert max(bounds) <= least_us * (1.0 + 1e-9)
-            assert max(bounds) >= least_us * (1.0 - 0.01)
+            assert max(bounds) <= min_us * (1.0 + 1e-9)
+            assert max(bounds) >= min_us * (1.0 - 0.01)
 
     def test_duals_are_made_longer_and_shorter(self) -> None:
         dual = Dual(np.arange(3.0)[:, None], np.arange(6.0).reshape(2, 3), np.ones(1))
@@ -328,5 +328,5 @@ def test_limits_of_sizes_hold_in_programs() -> None:
     assert found.sizes is not None
     assert found.sizes.min() >= 4.0
     assert found.sizes.max() <= 6.0
-    expected_us = least_us(machine, 20, 4, least=4.0, most=6.0)
+    expected_us = min_us(machine, 20, 4, least=4.0, most=6.0)
     assert found.bound_us == pytest.approx(expected_us, rel=1e-9)

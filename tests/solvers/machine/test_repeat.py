@@ -55,8 +55,8 @@ def hold(problem: MachineProblem) -> None:
         return
     found = repeat_cut(problem, ENDLESS).fragment_bytes
     assert problem.admits(found)
-    least_us = min(map(costs.cut_us, cuts))
-    assert costs.cut_us(found) == pytest.approx(least_us, rel=1e-12)
+    min_us = min(map(costs.cut_us, cuts))
+    assert costs.cut_us(found) == pytest.approx(min_us, rel=1e-12)
 
 
 def some_problem(rng: np.random.Generator, most: int) -> MachineProblem:

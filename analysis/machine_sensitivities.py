@@ -15,12 +15,10 @@ from dataclasses import replace
 from analysis.machine_slopes import MachineSlopes, machine_slopes
 from contract.limits import (
     MAX_NS_PER_BYTE,
-    MAX_OVERHEAD_US,
     MAX_PLACES,
     MAX_WINDOW_FRAGMENTS,
 )
 from domain.machine import Machine, Window
-from domain.pipeline import Pipeline
 from domain.problem import MachineProblem
 from domain.sensitivity import (
     Basis,
@@ -52,7 +50,7 @@ def machine_sensitivities(
     """
     machine = problem.machine
     is_long = len(cut) * len(machine.network) > MAX_CELLS
-    if is_long or latency_us <= 0.0 or not may_cost_more(machine.pipeline, max(changes)):
+    if is_long or latency_us <= 0.0 or not machine.pipeline.may_cost(1.0 + max(changes)):
         return None
     slopes = machine_slopes(machine, cut)
     changed = [
@@ -70,16 +68,6 @@ def machine_sensitivities(
         Slope(),
         tuple(StageSensitivity(*one) for one in of_stages),
         _of_words(problem, slopes, _repeated_bytes(cut) or repeated_bytes),
-    )
-
-
-def may_cost_more(pipeline: Pipeline, by: float) -> bool:
-    """Return whether each cost may be this share more than it is."""
-    most = 1.0 + by
-    return all(
-        part.overhead_us * most <= MAX_OVERHEAD_US and part.ns_per_byte * most <= MAX_NS_PER_BYTE
-        for stage in pipeline.stages
-        for part in stage.ranges
     )
 
 

@@ -18,7 +18,7 @@ from math import inf, nan
 
 from analysis.cut_slopes import cut_slopes
 from analysis.explain import Explained
-from analysis.machine_sensitivities import machine_sensitivities, may_cost_more
+from analysis.machine_sensitivities import machine_sensitivities
 from domain.pipeline import Pipeline
 from domain.problem import MachineProblem, Problem
 from domain.sensitivity import Basis, CostChange, Sensitivities, Slope, StageSensitivity
@@ -127,7 +127,7 @@ def _same_cut_us(
 
 
 def _may_cost_more(pipeline: Pipeline) -> bool:
-    return may_cost_more(pipeline, max(CHANGES))
+    return pipeline.may_cost(1.0 + max(CHANGES))
 
 
 def _optimum(

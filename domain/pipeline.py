@@ -230,6 +230,15 @@ class Pipeline(Derived):
         new = Stage(old.name, ranges, old.handoff_bytes)
         return Pipeline((*self.stages[:stage], new, *self.stages[stage + 1 :]), self.delay_us)
 
+    def may_cost(self, factor: float) -> bool:
+        """Return whether all costs times this factor are costs that a stage may have."""
+        return all(
+            part.overhead_us * factor <= MAX_OVERHEAD_US
+            and part.ns_per_byte * factor <= MAX_NS_PER_BYTE
+            for stage in self.stages
+            for part in stage.ranges
+        )
+
     def costs(self) -> dict[str, tuple[Stage, ...]]:
         """Return the stages."""
         return {"stages": self.stages}

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.ui.grammar import Arguments, Command
+from app.ui.grammar import Arguments
 from domain.errors import InvalidInput
-from domain.units import parse_bytes
 
 if TYPE_CHECKING:
     from app.settings import Settings
 
 
-def add_items(command: Command) -> None:
-    """Add the file of items, and how fragments are filled."""
-    command.option(
-        "--items",
-        metavar="FILE",
-        help="CSV in place of --bytes: bytes, ready (us), name, a column a stage, as copy (us)",
-    )
-    command.option("--fill", metavar="RULE", help="with --items: until (the default) or before")
-    command.option(
-        "--first-bytes",
-        read=parse_bytes,
-        metavar="SIZE",
-        help="with --items: a cap of its own for the first fragment",
-    )
-
-
-def items_of(arguments: Arguments, settings: Settings) -> dict[str, Any] | None:
-    """Return what --items, --fill and --first-bytes say, as a request has it; None where they say
-    nothing. Raises NotFound, and InvalidInput for a file that holds no items.
+def items_of(arguments: Arguments, settings: Settings) -> dict[str, Any]:
+    """Return what --items, --fill and --first-bytes say, as a request has it; nothing where they
+    say nothing. Raises NotFound, and InvalidInput for a file that holds no items.
     """
     from app.console.files import read_trace
     from domain.item_table import read_item_table
@@ -47,4 +30,4 @@ def items_of(arguments: Arguments, settings: Settings) -> dict[str, Any] | None:
     said = {name: value for name, value in fill.items() if value is not None}
     if said:
         found["fill"] = {"rule": "until", **said}
-    return found or None
+    return found

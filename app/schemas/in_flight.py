@@ -74,24 +74,24 @@ def _in_use_out(found: InUse) -> InUseOut:
 # --- as it is read --------------------------------------------------------------------------------
 
 
-def machine_of(answer: OptimizeOut) -> Machine | None:
-    """Return the machine that an answer is of; None of another model. Raises InvalidStage."""
-    model = None if answer.pipeline is None else stored_stages(answer.pipeline)
-    return model if isinstance(model, Machine) else None
+def machine_of(answer: MachineOptimizeOut) -> Machine:
+    """Return the machine that an answer is of. Raises InvalidStage."""
+    assert answer.pipeline is not None, "a machine is sent as its pipeline"
+    model = stored_stages(answer.pipeline)
+    assert isinstance(model, Machine), "a pipeline without a word has answers of its own"
+    return model
 
 
-def has_counts(answer: OptimizeOut) -> bool:
+def has_counts(answer: MachineOptimizeOut) -> bool:
     """Return whether an answer has lanes or places, and a size to repeat with fewer of them."""
-    if not isinstance(answer, MachineOptimizeOut) or answer.best_fixed is None:
-        return False
-    return bool(answer.in_flight.stages or answer.in_flight.windows)
+    found = answer.in_flight
+    return answer.best_fixed is not None and bool(found.stages or found.windows)
 
 
-def in_flight_facts(answer: OptimizeOut) -> Iterator[tuple[str, str]]:
-    """Yield labels and values of what an answer of a machine has in flight; else nothing."""
-    if not isinstance(answer, MachineOptimizeOut) or answer.pipeline is None:
-        return
+def in_flight_facts(answer: MachineOptimizeOut) -> Iterator[tuple[str, str]]:
+    """Yield labels and values of what an answer has in flight."""
     found, pipeline = answer.in_flight, answer.pipeline
+    assert pipeline is not None, "a machine is sent as its pipeline"
     names = [printable(stage.name) for stage in pipeline.stages]
     yield "pace", printable(answer.limit.sentence)
     yield "period", f"{format_time(answer.period_us)} between two fragments"

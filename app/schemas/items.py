@@ -82,11 +82,10 @@ def refuse_beside_items(
             raise ItemsDeclined(f"{name} does not go with items: {rule}", field=f"{place}{name}")
 
 
-def refuse_fill_alone(fill: FillIn | None) -> None:
-    """Raise InvalidFields for a fill rule of a message without items."""
-    if fill is not None:
-        rule = "fill goes with items alone"
-        raise InvalidFields(f"/fill: {rule}", problems=(FieldProblem("/fill", rule),))
+def fill_alone() -> InvalidFields:
+    """Return the refusal of a fill rule of a message without items."""
+    rule = "fill goes with items alone"
+    return InvalidFields(f"/fill: {rule}", problems=(FieldProblem("/fill", rule),))
 
 
 def _current_bytes(asked: OptimizeIn, sequence: ItemSequence) -> int | None:

@@ -56,11 +56,13 @@ def asked_pipeline(given: PipelineIn) -> Pipeline | Machine:
         stage_of(stage, number, field=f"pipeline.stages.{number - 1}")
         for number, stage in enumerate(given.stages, start=1)
     )
+    costs = Pipeline(stages, given.delay_us)
+    if not given.windows and all(_words_of(stage) == _NONE_GIVEN for stage in given.stages):
+        return costs
     rules = tuple(
         rules_of(stage, number, field=f"pipeline.stages.{number - 1}")
         for number, stage in enumerate(given.stages, start=1)
     )
-    costs = Pipeline(stages, given.delay_us)
     if not given.windows and all(one.is_plain for one in rules):
         return costs
     names = [stage.name for stage in stages]
@@ -72,6 +74,13 @@ def asked_pipeline(given: PipelineIn) -> Pipeline | Machine:
         return Machine(costs, rules, windows)
     except InvalidStage as refusal:
         raise InvalidStage(refusal.detail, field=f"pipeline.{refusal.field}") from None
+
+
+def _words_of(stage: LineStageIn | RangesStageIn | StageOut) -> tuple[object, ...]:
+    return stage.lanes, stage.shared_ns_per_byte, stage.delay_us, stage.processor
+
+
+_NONE_GIVEN, _NONE_SENT = (None, None, None, None), (1, 0.0, 0.0, None)
 
 
 def rules_of(given: LineStageIn | RangesStageIn, number: int, *, field: str) -> StageRules:
@@ -235,12 +244,12 @@ def stored_stage(stage: StageOut) -> Stage:
 def stored_stages(sent: PipelineOut) -> Pipeline | Machine:
     """Return the domain's pipeline or machine of a stored one. Raises InvalidStage."""
     costs = Pipeline(tuple(map(stored_stage, sent.stages)), sent.delay_us)
+    if not sent.windows and all(_words_of(stage) == _NONE_SENT for stage in sent.stages):
+        return costs
     rules = tuple(
         StageRules(one.lanes, one.shared_ns_per_byte, one.delay_us, one.processor)
         for one in sent.stages
     )
-    if not sent.windows and all(one.is_plain for one in rules):
-        return costs
     places = {stage.name: place for place, stage in enumerate(sent.stages)}
     windows = []
     for window in sent.windows:

@@ -16,9 +16,32 @@ from app.ui.grammar import Arguments, Command
 from app.ui.words import UNITS, parts_of
 from contract.declare import Asked, document_of
 from domain.errors import InvalidFields, InvalidInput, NotFound
+from domain.units import parse_bytes
 
 T = TypeVar("T")
 MAX_FILE_CHARACTERS = 2**20
+
+
+def add_items(command: Command) -> None:
+    """Add the file of items, and how fragments are filled."""
+    command.option(
+        "--items",
+        metavar="FILE",
+        help="CSV in place of --bytes: bytes, ready (us), name, a column a stage, as copy (us)",
+    )
+    command.option("--fill", metavar="RULE", help="with --items: until (the default) or before")
+    command.option(
+        "--first-bytes",
+        read=parse_bytes,
+        metavar="SIZE",
+        help="with --items: a cap of its own for the first fragment",
+    )
+
+
+def says_items(arguments: Arguments) -> bool:
+    """Return whether an option of `add_items` is given."""
+    given = (arguments.items, arguments.fill, arguments.first_bytes)
+    return any(value is not None for value in given)
 
 
 def add_words(

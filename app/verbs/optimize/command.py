@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from app.console.argument_parts import condition
-from app.console.items import add_items, items_of
 from app.ui.grammar import Arguments, Command
-from app.ui.options import add_words, body_of_options
+from app.ui.options import add_items, add_words, body_of_options, says_items
 from contract.declare import words_of
 from contract.optimize import OptimizeIn
 from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined
@@ -127,8 +126,10 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
     if isinstance(source, TraceSource) and (test := test_in_names(arguments.sources)):
         options.setdefault("fit_options", {}).setdefault("test", test)
     body = merged(body_of(source), options)
-    if (items := items_of(arguments, settings)) is not None:
-        body |= items
+    if says_items(arguments):
+        from app.console.items import items_of
+
+        body |= items_of(arguments, settings)
         if arguments.message_bytes is None:
             body.pop("message_bytes", None)
     if body.get("items") is not None:

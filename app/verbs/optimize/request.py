@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.questions.question import Question, UncertaintyOptions
 from app.questions.transfers import TransfersQuestion
-from app.schemas.items import refuse_fill_alone
+from app.schemas.items import fill_alone
 from app.schemas.source import options_of, source_of
 from app.schemas.stages import limits_of
 from app.schemas.transfers import transfers_question
@@ -21,9 +21,12 @@ def optimize_question(asked: OptimizeIn) -> Question:
     """Return the question, of a message that may be cut at any byte. Raises InvalidInput for
     sources or fields that exclude others.
     """
-    refuse_fill_alone(asked.fill)
+    if asked.fill is not None:
+        raise fill_alone()
+    if asked.message_bytes is None:
+        raise _without_message()
     return Question(
-        message_bytes=_message_bytes(asked),
+        message_bytes=asked.message_bytes,
         source=source_of(asked),
         strategy=Strategy(asked.strategy),
         static_bytes=asked.static_bytes,
@@ -34,7 +37,7 @@ def optimize_question(asked: OptimizeIn) -> Question:
         save_as=asked.save_as,
         fit_options=options_of(asked),
         uncertainty=draws_of(asked.uncertainty) if asked.uncertainty else None,
-        transfers=_transfers_question(asked),
+        transfers=_transfers_question(asked) if asked.transfers else None,
     )
 
 
@@ -51,22 +54,21 @@ def alone_question(asked: OptimizeIn) -> TransfersQuestion | None:
     return _transfers_question(asked)
 
 
-def _message_bytes(asked: OptimizeIn) -> int:
-    """The size of the message. Raises InvalidFields, as for any field that is required."""
-    if asked.message_bytes is None:
-        rule = "this field is required"
-        where = "/message_bytes"
-        raise InvalidFields(f"{where}: {rule}", problems=(FieldProblem(where, rule),))
-    return asked.message_bytes
+def _without_message() -> InvalidFields:
+    """The refusal of any field that is required."""
+    where, rule = "/message_bytes", "this field is required"
+    return InvalidFields(f"{where}: {rule}", problems=(FieldProblem(where, rule),))
 
 
 def _transfers_question(asked: OptimizeIn) -> TransfersQuestion | None:
     if asked.transfers is None:
         return None
+    if asked.message_bytes is None:
+        raise _without_message()
     known = draws_of(asked.uncertainty) if asked.uncertainty else UncertaintyOptions()
     return transfers_question(
         asked.transfers,
-        _message_bytes(asked),
+        asked.message_bytes,
         current_bytes=known.current_bytes,
         sends_whole=known.sends_whole,
     )

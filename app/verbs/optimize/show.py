@@ -149,8 +149,8 @@ def schedule_parts(answer: OptimizeOut) -> Iterator[Part]:
     yield ""
     yield Facts(tuple(_answer_facts(answer)))
     yield ""
-    if of_machine := tuple(in_flight_facts(answer)):
-        yield Facts(of_machine)
+    if isinstance(answer, MachineOptimizeOut):
+        yield Facts(tuple(in_flight_facts(answer)))
         yield ""
     yield gantt_part(answer)
 
@@ -217,9 +217,10 @@ def count_parts(answer: OptimizeOut, *, fragment_cap: int) -> Iterator[Part]:
     """
     from analysis.size_by_count import size_by_count
 
-    machine, best = machine_of(answer), answer.best_fixed
-    if machine is None or best is None or not isinstance(answer, MachineOptimizeOut):
+    best = answer.best_fixed
+    if best is None or not isinstance(answer, MachineOptimizeOut):
         return
+    machine = machine_of(answer)
     limits = limits_of(answer.constraints)
     problem = MachineProblem(machine, answer.message_bytes, limits, fragment_cap)
     found = answer.in_flight

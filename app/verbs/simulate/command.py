@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from app.console.items import add_items, items_of
 from app.text.units import parse_counts, parse_size_or_whole
 from app.ui.grammar import Arguments, Command
-from app.ui.options import add_words, body_of_options
+from app.ui.options import add_items, add_words, body_of_options
 from contract.declare import words_of
 from contract.simulate import SimulateIn
 from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined
@@ -80,10 +79,12 @@ def _with_items(body: dict[str, Any], arguments: Arguments, settings: Settings) 
     """Return a body with the items of options. Raises ItemsDeclined for options that cut at any
     byte.
     """
+    from app.console.items import items_of
+
     found = items_of(arguments, settings)
-    if found is not None and "items" in found:
+    if "items" in found:
         body = {name: value for name, value in body.items() if name not in _OF_BYTES}
-    body |= found or {}
+    body |= found
     if body.get("items") is None:
         return body
     for name in ("message_bytes", "repeat", "fragment_bytes", "timeline"):

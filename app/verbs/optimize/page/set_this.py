@@ -174,7 +174,7 @@ def _headline(answer: OptimizeOut, choice: SizeChoice) -> str:
     is_unsure = known is not None and is_refused(known)
     asked = repeats_bytes(known) if known is not None and is_unsure else None
     size_bytes = asked or chosen.size_bytes
-    machine = machine_of(answer)
+    machine = machine_of(answer) if isinstance(answer, MachineOptimizeOut) else None
     return format_set_this(
         size_bytes,
         answer.message_bytes,

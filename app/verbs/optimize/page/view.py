@@ -36,7 +36,7 @@ from app.verbs.optimize.show import (
     latency_unit,
     proof_of,
 )
-from contract.optimize import BaselineOut, BestFixedOut, OptimizeOut
+from contract.optimize import BaselineOut, BestFixedOut, MachineOptimizeOut, OptimizeOut
 from domain.default_sizes import CURRENT
 from domain.solution import relative_excess
 from domain.units import format_bytes
@@ -194,8 +194,10 @@ class AnswerView:
             cut=cut_of(answer.fragment_bytes),
             levels=tuple(_levels(answer)),
             delivery=tuple(delivery_facts(answer)),
-            in_flight=tuple(in_flight_facts(answer)),
-            is_counted=has_counts(answer),
+            in_flight=tuple(in_flight_facts(answer))
+            if isinstance(answer, MachineOptimizeOut)
+            else (),
+            is_counted=isinstance(answer, MachineOptimizeOut) and has_counts(answer),
             limits=format_constraints(answer),
             unit=unit.name,
             alternatives=tuple(_alternatives(answer, unit)),

@@ -25,7 +25,13 @@ from math import isfinite
 
 from contract.limits import MAX_ITEMS, MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_OVERHEAD_US
 from domain.derived import Derived
-from domain.errors import Infeasible, InvalidInput, InvalidLimits, ItemsDeclined
+from domain.errors import (
+    InconsistentInput,
+    Infeasible,
+    InvalidInput,
+    InvalidLimits,
+    ItemsDeclined,
+)
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
@@ -188,7 +194,9 @@ class FillRule:
         """Return the rule of this name, None where none is asked for. Raises InvalidInput."""
         if rule is None:
             if first_bytes is not None:
-                raise InvalidInput("first_bytes needs a rule that it begins", field="first_bytes")
+                raise InconsistentInput(
+                    "first_bytes needs a rule that it begins", field="first_bytes"
+                )
             return None
         if rule not in Fill.__members__.values():
             raise InvalidInput(f"expected one of {', '.join(Fill)}", field="rule")
@@ -262,7 +270,7 @@ class ItemProblem(Derived):
         for name, _ in self.sequence.stage_us:
             if names.count(name) != 1:
                 what = "is no stage" if name not in names else "names several stages"
-                raise InvalidInput(
+                raise InconsistentInput(
                     f"expected the name of one stage: this {what} of the pipeline",
                     field=f"stage_us.{name}",
                 )

@@ -24,9 +24,16 @@ from contract.items import (
     ListedItemsIn,
     SetItemsOut,
 )
+from contract.limits import MAX_OVERHEAD_US
 from contract.optimize import ItemsOptimizeOut, OptimizeIn
 from contract.uncertainty import RepeatIn
-from domain.errors import FieldProblem, InvalidFields, InvalidInput, ItemsDeclined
+from domain.errors import (
+    FieldProblem,
+    InconsistentInput,
+    InvalidFields,
+    InvalidInput,
+    ItemsDeclined,
+)
 from domain.items import CapChoice, Fill, FillRule, ItemProblem, ItemSequence
 from domain.profile import ProfileRevision
 from domain.solution import relative_excess
@@ -103,20 +110,28 @@ def _current_bytes(asked: OptimizeIn, sequence: ItemSequence) -> int | None:
 
 
 def sequence_of(given: ItemsIn) -> ItemSequence:
-    """Return the items. Raises InvalidInput, naming the field."""
+    """Return the items. Raises InconsistentInput, naming the field: each value by itself was checked
+    before.
+    """
     try:
         if isinstance(given, ListedItemsIn):
             return ItemSequence.of(
                 given.bytes, given.ready_us, stage_us=given.stage_us, names=given.names
             )
         count, every_us = given.repeat, given.ready_every_us
+        if every_us is not None and every_us * count > MAX_OVERHEAD_US:
+            raise InvalidInput(
+                f"expected the last item to be ready within {MAX_OVERHEAD_US:g} µs: repeat times "
+                "ready_every_us",
+                field="ready_every_us",
+            )
         return ItemSequence.of(
             (given.bytes,) * count,
             None if every_us is None else [every_us * place for place in range(1, count + 1)],
             stage_us={name: (us,) * count for name, us in (given.stage_us or {}).items()},
         )
     except InvalidInput as refusal:
-        raise InvalidInput(refusal.detail, field=f"items.{refusal.field}") from None
+        raise InconsistentInput(refusal.detail, field=f"items.{refusal.field}") from None
 
 
 def fill_of(given: FillIn | None) -> FillRule | None:

@@ -54,6 +54,8 @@ TOGETHER = (
     "not_published",
     "invalid_stage",  # the order of ranges
     "infeasible",
+    "items_declined",  # what does not go with items
+    "needs_plain_stages",
     "measurement_missing",  # a fit by which no message can be cut
     "strategy_declined",
     "unreadable_trace",

@@ -110,8 +110,8 @@ def _current_bytes(asked: OptimizeIn, sequence: ItemSequence) -> int | None:
 
 
 def sequence_of(given: ItemsIn) -> ItemSequence:
-    """Return the items. Raises InconsistentInput, naming the field: each value by itself was checked
-    before.
+    """Return the items. Raises InconsistentInput, naming the field, for values that do not go
+    together: each by itself was checked before.
     """
     try:
         if isinstance(given, ListedItemsIn):

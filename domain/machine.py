@@ -265,10 +265,10 @@ class Machine(Derived):
 
     def words(self) -> dict[str, object]:
         """Return the rules of the stages and the windows as plain values, those that are set."""
-        rules = [_set(one, StageRules()) for one in self.rules]
+        rules = [_set(rules, StageRules()) for rules in self.rules]
         windows = [
-            {name: value for name, value in _set(one, None).items() if value is not None}
-            for one in self.windows
+            {name: value for name, value in _set(window, None).items() if value is not None}
+            for window in self.windows
         ]
         return {"rules": rules, **({"windows": windows} if windows else {})}
 
@@ -293,8 +293,8 @@ class Machine(Derived):
             rules[j] = StageRules(count, shared, old.delay_us, old.processor)
         windows = list(self.windows)
         for w, count in (places or {}).items():
-            one = windows[w]
-            windows[w] = Window(one.first, one.last, count, one.bytes, one.return_us)
+            window = windows[w]
+            windows[w] = Window(window.first, window.last, count, window.bytes, window.return_us)
         return Machine(self.pipeline, tuple(rules), tuple(windows))
 
     # --- what the evaluator goes through ----------------------------------------------------------
@@ -322,15 +322,24 @@ class Machine(Derived):
             if first[j] != last[j]
         ]
         windows += [
-            NodeWindow(first[one.first], last[one.last], one.fragments, one.bytes, one.return_us, w)
-            for w, one in enumerate(self.windows)
+            NodeWindow(
+                first[window.first],
+                last[window.last],
+                window.fragments,
+                window.bytes,
+                window.return_us,
+                w,
+            )
+            for w, window in enumerate(self.windows)
         ]
         return Network(
             tuple(stage_of),
             tuple(is_shared),
             tuple(delay_us),
             tuple(windows),
-            tuple((first[one], first[other]) for one, other in self.processors.values()),
+            tuple(
+                (first[stage], first[last_stage]) for stage, last_stage in self.processors.values()
+            ),
         )
 
     def node_times_us(self, fragment_bytes: float) -> list[float]:
@@ -348,13 +357,13 @@ class Machine(Derived):
         Raises Infeasible for a size that does not fit a window.
         """
         found = []
-        for one in self.network.windows:
-            places = places_of(one.fragments, one.bytes, fragment_bytes)
+        for window in self.network.windows:
+            places = places_of(window.fragments, window.bytes, fragment_bytes)
             if places < 1:
                 raise Infeasible(
                     f"a fragment of {fragment_bytes:.0f} bytes does not fit the window of "
-                    f"{one.bytes} bytes",
-                    field=f"pipeline.windows.{one.window}.bytes",
+                    f"{window.bytes} bytes",
+                    field=f"pipeline.windows.{window.window}.bytes",
                 )
             found.append(places)
         return found
@@ -362,7 +371,9 @@ class Machine(Derived):
     @cached_property
     def max_fragment_bytes(self) -> int | None:
         """The greatest fragment that every window holds, bytes; None where none bounds it."""
-        return min((one.bytes for one in self.windows if one.bytes is not None), default=None)
+        return min(
+            (window.bytes for window in self.windows if window.bytes is not None), default=None
+        )
 
     def offsets(self, places: Sequence[int], lags: Lags) -> list[int] | None:
         """Return an offset for each node, by which an order of evaluation follows: at step q node j
@@ -381,7 +392,8 @@ class Machine(Derived):
         for (first, second), lag in zip(network.processors, lags, strict=True):
             bounds += [(second, first, lag), (first, second, -lag)]
         bounds += [
-            (one.first, one.last, 1 - b) for one, b in zip(network.windows, places, strict=True)
+            (window.first, window.last, 1 - b)
+            for window, b in zip(network.windows, places, strict=True)
         ]
         for _ in range(nodes + 1):
             has_changed = False
@@ -402,14 +414,14 @@ class Machine(Derived):
         names = {pair: name for name, pair in self.processors.items()}
         for (first, second), lag in zip(self.network.processors, lags, strict=True):
             stages = self.network.stage_of[first], self.network.stage_of[second]
-            for one, b in zip(self.network.windows, places, strict=True):
-                if one.first <= first and second <= one.last and b <= lag:
+            for window, b in zip(self.network.windows, places, strict=True):
+                if window.first <= first and second <= window.last and b <= lag:
                     raise WouldDeadlock(
                         f"processor {names[stages]!r} handles fragment i + {lag} of "
                         f"{self.stages[stages[0]].name!r} before fragment i of "
                         f"{self.stages[stages[1]].name!r}, and the window over both holds {b}: it "
                         f"needs at least {lag + 1}",
-                        field=f"pipeline.windows.{one.window}",
+                        field=f"pipeline.windows.{window.window}",
                     )
         raise WouldDeadlock(
             f"processors of lags {', '.join(map(str, lags))} wait for each other",
@@ -467,8 +479,8 @@ class Machine(Derived):
                 known[size] = self.node_times_us(size)
         times = [known[size] for size in fragment_bytes]
         windows: list[list[tuple[int, int, float]]] = [[] for _ in range(nodes)]
-        for one, b in zip(network.windows, places, strict=True):
-            windows[one.first].append((b, one.last, one.return_us))
+        for window, b in zip(network.windows, places, strict=True):
+            windows[window.first].append((b, window.last, window.return_us))
         ahead, behind = dict[int, tuple[int, int]](), dict[int, tuple[int, int]]()
         for (first, second), lag in zip(network.processors, lags, strict=True):
             ahead[second], behind[first] = (first, lag), (second, lag)
@@ -506,7 +518,7 @@ class Machine(Derived):
         j, path = len(network) - 1, list[PathStep]()
         while True:
             start = times.start_us[i][j]
-            before, window = (i, j), None
+            before, waited = (i, j), None
             if j and ends[i][j - 1] + delay[j - 1] == start:
                 before = i, j - 1
             for (first, second), lag in zip(network.processors, times.lags, strict=True):
@@ -515,11 +527,15 @@ class Machine(Derived):
                     before = ahead, first
                 if j == first and i > lag and ends[i - 1 - lag][second] == start:
                     before = i - 1 - lag, second
-            for w, (one, b) in enumerate(zip(network.windows, places, strict=True)):
-                if one.first == j and i >= b and ends[i - b][one.last] + one.return_us == start:
-                    before, window = (i - b, one.last), w
+            for w, (window, b) in enumerate(zip(network.windows, places, strict=True)):
+                if (
+                    window.first == j
+                    and i >= b
+                    and ends[i - b][window.last] + window.return_us == start
+                ):
+                    before, waited = (i - b, window.last), w
                     break
-            path.append(PathStep(i, j, window))
+            path.append(PathStep(i, j, waited))
             if before == (i, j) or start == 0.0:
                 return tuple(reversed(path))
             i, j = before
@@ -529,9 +545,9 @@ class Machine(Derived):
         is until it has come back. O(k log k windows).
         """
         found = []
-        for one in self.network.windows:
-            taken = sorted(row[one.first] for row in times.start_us)
-            back = sorted(row[one.last] + one.return_us for row in times.end_us)
+        for window in self.network.windows:
+            taken = sorted(row[window.first] for row in times.start_us)
+            back = sorted(row[window.last] + window.return_us for row in times.end_us)
             most = free = 0
             for number, at in enumerate(taken, start=1):
                 while back[free] <= at and free < number - 1:
@@ -562,12 +578,12 @@ class Machine(Derived):
         times, delay = self.node_times_us(fragment_bytes), self.network.delay_us
         return [
             (
-                sum(times[one.first : one.last + 1])
-                + sum(delay[one.first : one.last])
-                + one.return_us,
+                sum(times[window.first : window.last + 1])
+                + sum(delay[window.first : window.last])
+                + window.return_us,
                 b,
             )
-            for one, b in zip(self.network.windows, self.places(fragment_bytes), strict=True)
+            for window, b in zip(self.network.windows, self.places(fragment_bytes), strict=True)
         ]
 
     def period_us(self, fragment_bytes: float, lags: Lags | None = None) -> float:
@@ -626,7 +642,7 @@ def waited_us(round_trips: Sequence[tuple[float, int]], count: int) -> float:
     usable = [(trip_us, b) for trip_us, b in round_trips if b <= left and trip_us > 0.0]
     if not usable:
         return 0.0
-    best_us, best_b = max(usable, key=lambda one: (one[0] / one[1], -one[1]))
+    best_us, best_b = max(usable, key=lambda trip: (trip[0] / trip[1], -trip[1]))
     most_of: dict[int, float] = {}
     for trip_us, b in usable:
         most_of[b] = max(trip_us, most_of.get(b, 0.0))
@@ -644,12 +660,12 @@ def waited_us(round_trips: Sequence[tuple[float, int]], count: int) -> float:
     return found
 
 
-def _set(one: StageRules | Window, unset: StageRules | None) -> dict[str, object]:
+def _set(words: StageRules | Window, unset: StageRules | None) -> dict[str, object]:
     """The fields by name, without those that are as in `unset`."""
     return {
-        name: getattr(one, name)
-        for name in one.__slots__
-        if unset is None or getattr(one, name) != getattr(unset, name)
+        name: getattr(words, name)
+        for name in words.__slots__
+        if unset is None or getattr(words, name) != getattr(unset, name)
     }
 
 

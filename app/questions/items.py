@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from analysis.items import ItemsQuestion
-from app.questions.question import check_save_as, notices_of_costs
+from app.questions.question import check_saved, notices_of_costs
 from app.questions.source import FitNow, Resolved, Source, Stored, field_of, resolve
 from contract.limits import MAX_SIMULATED
 from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined, SluiceError
@@ -22,7 +22,7 @@ from domain.items import (
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
-from domain.profile import ProfileReference, ProfileRevision
+from domain.profile import ProfileRevision
 from domain.solution import Notice
 
 _NOT_IN_DRAWS = Notice(
@@ -53,14 +53,7 @@ class AskedItems:
     current_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if self.save_as is None:
-            return
-        if isinstance(self.source, ProfileReference):
-            raise InconsistentInput(
-                "save_as stores what the request itself holds; a profile is stored already",
-                field="save_as",
-            )
-        check_save_as(self.save_as)
+        check_saved(self.save_as, self.source)
 
 
 @dataclass(frozen=True, slots=True)

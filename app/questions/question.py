@@ -115,14 +115,7 @@ class Question:
                 "own transfers decide among the sizes that were transferred, without limits",
                 field="constraints",
             )
-        if self.save_as is None:
-            return
-        if isinstance(self.source, ProfileReference):
-            raise InconsistentInput(
-                "save_as stores what the request itself holds; a profile is stored already",
-                field="save_as",
-            )
-        check_save_as(self.save_as)
+        check_saved(self.save_as, self.source)
 
 
 def check_static_bytes(strategy: Strategy, static_bytes: int | None) -> None:
@@ -131,6 +124,20 @@ def check_static_bytes(strategy: Strategy, static_bytes: int | None) -> None:
         raise InconsistentInput("strategy static needs static_bytes", field="static_bytes")
     if strategy is not Strategy.STATIC and static_bytes is not None:
         raise InconsistentInput("static_bytes goes with strategy static only", field="static_bytes")
+
+
+def check_saved(save_as: str | None, source: Source) -> None:
+    """Raise InvalidInput, naming save_as, where a profile may not have this name, and
+    InconsistentInput for costs that are stored already.
+    """
+    if save_as is None:
+        return
+    if isinstance(source, ProfileReference):
+        raise InconsistentInput(
+            "save_as stores what the request itself holds; a profile is stored already",
+            field="save_as",
+        )
+    check_save_as(save_as)
 
 
 def check_save_as(name: str) -> None:

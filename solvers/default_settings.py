@@ -113,6 +113,18 @@ def baselines_of(problem: Problem, current_bytes: int | None = None) -> Baseline
 _SPECS = {spec.name: spec for spec in (constant.SINGLE, fixed.SPEC)}
 
 
+def baselines_by(
+    problem: MessageProblem, current_bytes: int | None, cut_by: CutBy, evaluator: Evaluator
+) -> BaselineSet:
+    """Return every baseline, and the best repeated size, where strategies make all cuts."""
+    entries = tuple(priced_settings(problem, current_bytes, cut_by, evaluator))
+    try:
+        cut = cut_by(Strategy.REPEAT, None)
+    except (StrategyDeclined, Infeasible):
+        return BaselineSet(entries, None)
+    return BaselineSet(entries, BestRepeat(cut[0], len(cut), evaluator(cut)))
+
+
 def priced_settings(
     problem: MessageProblem, current_bytes: int | None, cut_by: CutBy, evaluator: Evaluator
 ) -> Iterator[Baseline]:

@@ -38,7 +38,7 @@ from solvers.aggregate.repeat import repeat_cut
 from solvers.assemble import evaluated_us, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
-from solvers.default_settings import BaselineSet, BestRepeat, priced_settings
+from solvers.default_settings import BaselineSet, baselines_by
 from solvers.heuristics.constant import repeated_cut, run_single, run_static
 from solvers.tables.budget import MARGIN, CompileProgress, EvenCompilation
 from solvers.tables.compile import Over, as_lines, compilers
@@ -87,13 +87,7 @@ def baselines_of_aggregate(
         options = SolveOptions(static_bytes=static_bytes)
         return _RUNS[strategy](problem, options, Deadline.after(_BASELINE_S)).fragment_bytes
 
-    latency_us = problem.aggregate.latency_us
-    entries = tuple(priced_settings(problem, current_bytes, cut_by, latency_us))
-    try:
-        cut = repeat_cut(problem, Deadline.after(_BASELINE_S)).fragment_bytes
-    except (StrategyDeclined, Infeasible):
-        return BaselineSet(entries, None)
-    return BaselineSet(entries, BestRepeat(cut[0], len(cut), latency_us(cut)))
+    return baselines_by(problem, current_bytes, cut_by, problem.aggregate.latency_us)
 
 
 def is_quick_aggregate(problem: AggregateProblem, strategy: Strategy) -> bool:

@@ -25,7 +25,7 @@ from domain.solution import Notice, Solution, Status, Strategy
 from solvers.assemble import check_limits, rank_of, solution_of
 from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
-from solvers.default_settings import BaselineSet, BestRepeat, priced_settings
+from solvers.default_settings import BaselineSet, baselines_by
 from solvers.heuristics.constant import run_single, run_static
 from solvers.machine.bound import lower_bound_us
 from solvers.machine.costs import Costs
@@ -104,12 +104,7 @@ def baselines_of_machine(problem: MachineProblem, current_bytes: int | None = No
     def latency_us(cut: Sequence[int]) -> float:
         return _latency_us(problem.machine, cut)
 
-    entries = tuple(priced_settings(problem, current_bytes, cut_by, latency_us))
-    try:
-        cut = repeat_cut(problem, Deadline.after(_BASELINE_S)).fragment_bytes
-    except (StrategyDeclined, Infeasible):
-        return BaselineSet(entries, None)
-    return BaselineSet(entries, BestRepeat(cut[0], len(cut), latency_us(cut)))
+    return baselines_by(problem, current_bytes, cut_by, latency_us)
 
 
 def is_quick_machine(problem: MachineProblem, strategy: Strategy) -> bool:

@@ -62,12 +62,13 @@ def test_cuts_cost_what_the_machine_of_each_draw_says(
             assert taken_us[at] == pytest.approx(one.latency_us(cut), rel=1e-11, abs=1e-9)
 
 
-@pytest.mark.skipif(active.NATIVE is None, reason="there is nothing to compare without a build")
 @given(uncertain_machines(), seeds, st.integers(1, 9000), st.integers(30, 3000), st.integers(0, 99))
 def test_rounds_that_repeat_are_not_gone_through(
     model: UncertainMachine, seed: int, size: int, full: int, rest: int
 ) -> None:
-    """Of many equal fragments the latencies are still those of every one of them."""
+    """Of many equal fragments the latencies are still those of every one of them, by whichever
+    kernels there are.
+    """
     draws, total = draw(model, 9, seed), full * size + rest * size // 100
     asked = np.array([size])
     priced = repeated_us(draws, total, asked)[0]

@@ -29,7 +29,7 @@ from domain.problem import (
 from domain.regret import BestKnown, Objective
 from domain.solution import Notice, Solution, Status, Strategy
 from domain.workload import Workload
-from solvers.machine.bound import lower_bound_us
+from solvers.machine.counts import lower_bound_us
 
 SOLVED_GAP = 1e-4  # what a solve aims at: a regret is read to a tenth of a per cent
 MIN_SHARE_S = 0.01  # of the time, for each of the two solves of a message

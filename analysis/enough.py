@@ -22,8 +22,8 @@ from domain.machine import Machine, Window
 from domain.problem import MachineProblem
 from domain.uncertain_answer import Thresholds
 from solvers.contract import Deadline
-from solvers.machine.bound import bounds_us
 from solvers.machine.costs import Costs
+from solvers.machine.counts import bounds_us, counts_below
 from solvers.machine.repeat import size_within
 
 MARGIN = Thresholds().margin
@@ -97,9 +97,9 @@ class _Search:
     def __init__(self, problem: MachineProblem, size: int, deadline: Deadline) -> None:
         self._problem, self._size, self._deadline = problem, size, deadline
         self._limit_us = repeated_us(problem, size) * (1.0 + MARGIN)
-        counts = problem.count_range()
-        every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
-        self._counts = every[bounds_us(problem) <= self._limit_us]
+        counts, _ = counts_below(problem, self._limit_us)
+        known_us = bounds_us(problem)[counts - problem.count_range().minimum]
+        self._counts = counts[known_us <= self._limit_us]
 
     def lanes(self, stage: int) -> int:
         """The fewest lanes of a stage."""

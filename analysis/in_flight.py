@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
+import numpy as np
+from numpy.typing import NDArray
+
 from analysis.enough import Enough, find_enough
 from domain.in_flight import (
     FullRate,
@@ -31,6 +34,8 @@ from domain.problem import MachineProblem
 from domain.solution import Solution
 from solvers.contract import Deadline
 from solvers.machine.costs import Costs
+
+Floats = NDArray[np.float64]
 
 MAX_CELLS = 200_000  # fragments times nodes of a cut whose places in use are counted
 _SEARCH_S = 2.0  # what the search for what is enough may take
@@ -73,10 +78,24 @@ def _evaluated(machine: Machine, cut: tuple[int, ...]) -> tuple[Lags, list[int] 
     at once; the lags of a part, and None, where the cut is too long for that.
     """
     most = MAX_CELLS // len(machine.network)
-    lags = Costs(machine).best_lags(cut[:most])
+    costs = Costs(machine)
+    lags = costs.best_lags(cut[:most])
     if len(cut) > most:
         return lags, None
-    return lags, machine.in_use(machine.node_times(cut, lags))
+    start_us, end_us = costs.node_times_us(cut, lags)
+    return lags, [
+        _most_in_use(start_us[:, one.first], end_us[:, one.last] + one.return_us)
+        for one in machine.network.windows
+    ]
+
+
+def _most_in_use(taken_us: Floats, back_us: Floats) -> int:
+    """How many places are in use at once at most, each until it has come back. A place that comes
+    back just then is free.
+    """
+    number = np.arange(len(taken_us))
+    free = np.searchsorted(np.sort(back_us), np.sort(taken_us), side="right")
+    return int((number + 1 - np.minimum(free, number)).max())
 
 
 # --- lanes, places, lags --------------------------------------------------------------------------

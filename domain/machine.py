@@ -540,22 +540,6 @@ class Machine(Derived):
                 return tuple(reversed(path))
             i, j = before
 
-    def in_use(self, times: NodeTimes) -> list[int]:
-        """Return how many places of each of the network's windows are in use at once, at most; each
-        is until it has come back. O(k log k windows).
-        """
-        found = []
-        for window in self.network.windows:
-            taken = sorted(row[window.first] for row in times.start_us)
-            back = sorted(row[window.last] + window.return_us for row in times.end_us)
-            most = free = 0
-            for number, at in enumerate(taken, start=1):
-                while back[free] <= at and free < number - 1:
-                    free += 1
-                most = max(most, number - free)
-            found.append(most)
-        return found
-
     # --- equal fragments --------------------------------------------------------------------------
 
     def equal_us(self, fragment_bytes: float, count: int) -> float:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import orjson
@@ -36,7 +37,8 @@ _SEED = 2024
 _LIMIT_S = 30.0
 _STRATEGIES = ("repeat", "ramp_repeat", "exact")
 _PROGRAMS = ((8, 100, 150.0), (8, 300, 600.0))  # stages, fragments, ms
-_REPEAT_MS, _DRAWS_MS, _DRAWS = 20.0, 100.0, 256
+_REPEAT_MS, _DRAWS_MS = 20.0, 100.0
+_DRAWS, _DOCUMENTED = 256, 5
 _ROOT = Path(__file__).parents[2]
 _FRAGMENT_BYTES = 40_000
 _ENDLESS = Deadline(float("inf"))
@@ -136,6 +138,17 @@ def _answers(effort: Effort) -> list[tuple[str, float, float]]:
     ]
 
 
+def _cost_checks(answers: list[tuple[str, float, float]]) -> Iterator[Check]:
+    """The documented machines each, and the median of the random ones."""
+    for kind, some, over in (
+        ("documented machines, slowest", answers[:_DOCUMENTED], max),
+        ("random ones, median", answers[_DOCUMENTED:], median),
+    ):
+        answer_ms, drawn_ms = over(ms for _, ms, _ in some), over(ms for _, _, ms in some)
+        yield Check(f"repeat and what is enough, {kind}", answer_ms, _REPEAT_MS, "ms")
+        yield Check(f"with {_DRAWS} draws, {kind}", answer_ms + drawn_ms, _DRAWS_MS, "ms")
+
+
 def _repeated(machine: Machine) -> object:
     """Without what was derived of the problem before."""
     problem = MachineProblem(machine, 64 * MIB)
@@ -183,18 +196,7 @@ def _run(effort: Effort) -> CaseResult:
                 "share",
             ),
             Check("exact above repeat", float((above["exact"] - single).max()), 1e-9, "share"),
-            Check(
-                "repeat and what is enough, slowest",
-                max(ms for _, ms, _ in answers),
-                _REPEAT_MS,
-                "ms",
-            ),
-            Check(
-                f"with {_DRAWS} draws, slowest",
-                max(ms + drawn for _, ms, drawn in answers),
-                _DRAWS_MS,
-                "ms",
-            ),
+            *_cost_checks(answers),
             *(
                 Check(f"program of {stages} stages, {k} fragments", ms, limit_ms, "ms")
                 for stages, k, ms, limit_ms in programs

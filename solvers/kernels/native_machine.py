@@ -122,6 +122,8 @@ class NativeMachine:
         self._cut.argtypes = [*asked, number, *(address,) * 2]
         self._cut_at = library.sluice_machine_cut_at
         self._cut_at.argtypes = [*asked, number, *(address,) * 3]
+        self._times = library.sluice_machine_times
+        self._times.argtypes = [*asked, number, *(address,) * 4]
         self._repeated_in_draws = library.sluice_machine_repeated_in_draws
         self._repeated_in_draws.argtypes = [*asked, number, number, *(address,) * 2]
         self._cut_in_draws = library.sluice_machine_cut_in_draws
@@ -188,6 +190,19 @@ class NativeMachine:
         numbers = len(sizes), *(_address(one) for one in (sizes, order, out))
         _check(self._cut_at(native_network(machine), _costs_of(machine), *numbers))
         return out[0]
+
+    def node_times_us(
+        self, machine: Machine, cut: Sequence[float], lags: Sequence[int]
+    ) -> tuple[Floats, Floats]:
+        """Return when each fragment is in each node at these lags: starts and ends, (fragments,
+        nodes); infinite where the lags deadlock.
+        """
+        sizes, order = array("d", cut), array("q", lags)
+        out: Floats = np.empty((2, len(sizes), len(machine.network)))
+        given = len(sizes), _address(sizes), _address(order)
+        found = address_of(out[0]), address_of(out[1])
+        _check(self._times(native_network(machine), _costs_of(machine), *given, *found))
+        return out[0], out[1]
 
     def repeated_in_draws_us(
         self, machine: Machine, costs: DrawnCosts, message_bytes: int, sizes: Ints

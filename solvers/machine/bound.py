@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from domain.machine import places_of
 from domain.problem import MachineProblem
-from solvers.machine.fast_servers import fast_bounds_us
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,27 +57,6 @@ def count_bounds_us(problem: MachineProblem, k: Ints) -> Floats:
         best = np.maximum(best, outside_us + total[j] + total[z])
     bounds: Floats = best * _SAFETY + machine.delay_us
     return bounds
-
-
-def bounds_us(problem: MachineProblem) -> Floats:
-    """Return a bound in µs for every admitted count, ascending, the constant delay included: the
-    greater one of windows and processors, and of lanes as one fast server each.
-    """
-    return problem.derived(_bounds)
-
-
-def _bounds(problem: MachineProblem) -> Floats:
-    counts = problem.count_range()
-    every = np.arange(counts.minimum, counts.maximum + 1, dtype=np.int64)
-    of_windows = count_bounds_us(problem, every)
-    near = int(every[int(np.argmin(of_windows))])
-    greater: Floats = np.maximum(of_windows, fast_bounds_us(problem, near=near))
-    return greater
-
-
-def lower_bound_us(problem: MachineProblem) -> float:
-    """Return the bound over every admitted number of fragments."""
-    return float(bounds_us(problem).min())
 
 
 def _minorant(

@@ -82,6 +82,16 @@ class Costs:
             return ()
         return min(self.by_lags(cut), key=lambda one: one[1])[0]
 
+    def node_times_us(self, cut: Sequence[float], lags: Lags) -> tuple[Floats, Floats]:
+        """Return when each fragment is in each node at these lags: starts and ends in µs,
+        (fragments, nodes). Raises Infeasible, and WouldDeadlock for lags that do.
+        """
+        self._machine.check_live(max(cut), lags)
+        if active.NATIVE is not None:
+            return active.NATIVE.machine.node_times_us(self._machine, cut, lags)
+        times = self._machine.node_times(cut, lags)
+        return np.array(times.start_us), np.array(times.end_us)
+
     def repeated_slopes(self, q: Ints, s: Ints, total: int, lags: Ints) -> tuple[Floats, Floats]:
         """Return what q fragments of s bytes and then the rest of the message take at these lags,
         µs, and a derivative of that by s for this q, µs per byte, arrays of one dimension; lags

@@ -23,11 +23,15 @@ from numpy.typing import NDArray
 from domain.machine import places_of
 from domain.problem import MachineProblem
 from solvers.machine.bound import count_bounds_us
+from solvers.machine.costs import Costs
+from solvers.machine.fast_servers import fast_bounds_us
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _SAMPLES = 48  # between two numbers of places
+_PRICED = 8  # samples of the least bounds, whose equal sizes say which counts are far behind
+_FAR = 1.1
 _ROUNDING = 1e-12  # of bounds that are equal
 
 
@@ -59,6 +63,32 @@ def counts_below(problem: MachineProblem, limit_us: float) -> tuple[Ints, Floats
     rows = np.argsort(found_us, kind="stable")
     rows = rows[found_us[rows] <= limit_us]
     return found[rows], found_us[rows]
+
+
+def bounds_us(problem: MachineProblem) -> Floats:
+    """Return a bound in µs for every admitted count, ascending, the constant delay included: the
+    greater one of windows and processors, and of lanes as one fast server each. Of counts that are
+    a tenth behind equal sizes no more is said.
+    """
+    return problem.derived(_bounds)
+
+
+def lower_bound_us(problem: MachineProblem) -> float:
+    """Return the bound over every admitted number of fragments."""
+    return float(bounds_us(problem).min())
+
+
+def _bounds(problem: MachineProblem) -> Floats:
+    counts, delay_us = problem.count_range(), problem.machine.delay_us
+    near = sample_counts(problem)[0][:_PRICED]
+    equal_us = Costs(problem.machine).equal_us(problem.message_bytes / near, near)
+    limit_us = float(equal_us.min() + delay_us) * _FAR
+    k, below_us = counts_below(problem, limit_us)
+    found = np.full(counts.maximum - counts.minimum + 1, limit_us)
+    found[k - counts.minimum] = below_us
+    of_lanes = fast_bounds_us(problem, near=int(k[0]), known_us=limit_us)
+    greater: Floats = np.maximum(found, of_lanes)
+    return greater
 
 
 def _samples(problem: MachineProblem) -> tuple[Ints, Floats]:

@@ -23,8 +23,8 @@ from domain.errors import StrategyDeclined
 from domain.problem import MachineProblem
 from solvers.assemble import rank_of
 from solvers.contract import Candidate, Deadline, SolveOptions
-from solvers.machine.bound import bounds_us
 from solvers.machine.costs import Costs
+from solvers.machine.counts import bounds_us
 from solvers.machine.program import Dual, PartialLags, Region, bound_by_us, solve_region, within
 from solvers.machine.regions import BoundedRegion, parts_of, regions_of
 from solvers.machine.whole import SEARCHED_CELLS, whole_cut

@@ -34,13 +34,14 @@ _CLOSE = 1e-3  # between its bound and its optimum; more is not worth another so
 _CELLS = 30_000  # fragments times stages that the search may solve
 
 
-def fast_bounds_us(problem: MachineProblem, *, near: int) -> Floats:
+def fast_bounds_us(problem: MachineProblem, *, near: int, known_us: float = np.inf) -> Floats:
     """Return a bound in µs for every admitted count, ascending, the constant delay included.
 
-    `near` is a count with which the search begins.
+    `near` is a count with which the search begins. Of counts that take longer than `known_us` no
+    more than that is said.
     """
     fast, counts = fast_problem(problem), problem.count_range()
-    search = CountSearch.start(fast, relaxation_of(fast))
+    search = CountSearch.start(fast, relaxation_of(fast), known_us=known_us, near=near)
     search.run(near=near, relative_gap=_CLOSE, deadline=_ENDLESS, max_cells=_CELLS)
     bounds = np.full(counts.maximum - counts.minimum + 1, min(search.beyond_us, np.inf))
     bounds[: len(search.lower)] = search.lower + fast.pipeline.delay_us

@@ -152,12 +152,15 @@ class _Search:
             below_us = count_bounds_us(self._problem, k)
             order = np.argsort(below_us, kind="stable")
             k, below_us = k[order], below_us[order]
+            self._offer_first(k[:SAMPLES])
         self._offer_divisors(k, below_us - delay_us)
         for start in range(0, len(k), CHUNK):
             if deadline.passed and (self.best.q or self._takes_first):
                 return True
             some = slice(start, start + CHUNK)
             could_win = below_us[some] - delay_us < self.best.latency_us
+            if self.is_done or not could_win.any():
+                return False
             if self._search(self._pieced(k[some][could_win]), deadline):
                 return True
         return False
@@ -176,6 +179,13 @@ class _Search:
         low = np.maximum((self._total // (q + 1)) // self._unit + 1, self._minimum // self._unit)
         high = np.minimum((self._total - min_rest) // q, self._maximum) // self._unit
         return low, high
+
+    def _offer_first(self, k: Ints) -> None:
+        """Let the least size of each of these counts take part: often it is good enough."""
+        q = self._pieced(k)
+        low, _ = self._interval(q)
+        if len(q):
+            self.offer((low * self._unit).tolist())
 
     def _offer_divisors(self, q: Ints, below_us: Floats) -> None:
         """Sizes that leave no remainder, the whole message among them; bounds ascend."""

@@ -27,8 +27,8 @@ from solvers.backends import Backend
 from solvers.contract import Candidate, Deadline, SolveOptions
 from solvers.default_settings import BaselineSet, baselines_by
 from solvers.heuristics.constant import run_single, run_static
-from solvers.machine.bound import lower_bound_us
 from solvers.machine.costs import Costs
+from solvers.machine.counts import lower_bound_us
 from solvers.machine.exact import BOUNDED, WHOLE_TIME, exact_cut
 from solvers.machine.fixed import best_count, fixed_cut
 from solvers.machine.ramp_repeat import ramp_repeat_cut
@@ -207,8 +207,9 @@ def _may_overtake(machine: Machine, cut: tuple[int, ...]) -> bool:
         return False
     if len(cut) * len(network) > _FOLLOWED_CELLS:
         return True
-    ends_us = machine.node_times(cut, Costs(machine).best_lags(cut)).end_us
-    return any(row[j] > behind[j] for row, behind in pairwise(ends_us) for j in of_lanes)
+    costs = Costs(machine)
+    _, ends_us = costs.node_times_us(cut, costs.best_lags(cut))
+    return bool((np.diff(ends_us[:, of_lanes], axis=0) < 0.0).any())
 
 
 _GOES_ON = Notice(

@@ -69,6 +69,7 @@ typedef struct {
     int64_t room, before_room; /* of them, numbers */
     passage p;
     rounds r;
+    int64_t best[PROCESSORS]; /* lags of the cut before in draws */
 } evaluation;
 
 static double size_at(const fragments *x, int64_t i)
@@ -545,27 +546,53 @@ INLINE void pass(evaluation *e, int64_t at, int lanes, const fragments *x, doubl
     }
 }
 
-CLONES static void pass_draws(evaluation *e, const fragments *x, double *known)
+static int is_at_bound(const double *known, const double *below, int64_t first, int64_t last)
+{
+    for (int64_t d = first; d < last; d++)
+        if (known[d] > below[d] * (1.0 + SAME_ROUND))
+            return 0;
+    return 1;
+}
+
+/* The draws that are at their bound, where there is one, are left out. */
+CLONES static void pass_draws(evaluation *e, const fragments *x, const double *below,
+                              double *known)
 {
     const int64_t draws = e->costs->draws, blocks = draws / LANES * LANES;
     for (int64_t at = 0; at < blocks; at += LANES) {
+        if (below && is_at_bound(known, below, at, at + LANES))
+            continue;
         open_block(e, at, LANES);
         pass(e, at, LANES, x, known + at);
     }
     for (int64_t at = blocks; at < draws; at++) {
+        if (below && is_at_bound(known, below, at, at + 1))
+            continue;
         open_block(e, at, 1);
         pass(e, at, 1, x, known + at);
     }
 }
 
-/* Whether in all draws no other lags take less than what is known: before a processor's first
-   stage passes a fragment, then it does all its work, and behind it passes the last one. */
-static int are_least(evaluation *e, const fragments *x, const double *known)
+/* What a message takes in each draw at least, whatever the lags: what it takes without processors;
+   and before a processor's first stage passes a fragment, then it does all its work, and behind it
+   passes the last one. -1 without memory. */
+static int find_bounds(evaluation *e, const fragments *x, double *below)
 {
     const sluice_machine *m = e->m;
     const int64_t last = x->count > x->full;
-    for (int64_t at = 0; at < e->costs->draws; at++) {
-        double full[NODES], bound = 0.0;
+    sluice_machine free_stages = *m;
+    free_stages.processors = 0;
+    for (int64_t d = 0; d < e->costs->draws; d++)
+        below[d] = INFINITY;
+    e->m = &free_stages;
+    find_offsets(e->m, e->p.places, e->p.lags, e->p.offset);
+    e->p.period = find_period(e, x);
+    const int status = lay_out(e, x->count, LANES);
+    if (!status)
+        pass_draws(e, x, NULL, below);
+    e->m = m;
+    for (int64_t at = 0; !status && at < e->costs->draws; at++) {
+        double full[NODES];
         open_block(e, at, 1);
         for (int64_t v = 0; v < m->nodes; v++) {
             find_times(e, at, 1, v, x->size);
@@ -582,35 +609,63 @@ static int are_least(evaluation *e, const fragments *x, const double *known)
                 least += v < j ? full[v] : v > l ? e->t[v] : 0.0;
                 least += v < j || v >= l ? m->delay_us[v] : 0.0;
             }
-            bound = least > bound ? least : bound;
+            below[at] = least > below[at] ? least : below[at];
         }
-        if (known[at] > bound * (1.0 + SAME_ROUND))
-            return 0;
     }
-    return 1;
+    return status;
 }
 
-/* The latencies of a cut at its best lags: in the first draw, which is open, or in all of them. */
-static int price(evaluation *e, const fragments *x, int in_draws, double *latency_us)
+/* The latencies of a cut at its best lags: in the first draw, which is open. */
+static int price(evaluation *e, const fragments *x, double *latency_us)
 {
-    for (int64_t d = 0; d < (in_draws ? e->costs->draws : 1); d++)
-        latency_us[d] = INFINITY;
+    *latency_us = INFINITY;
     if (!find_places(e->m, greatest(x), e->p.places))
         return 0;
     e->p.lags[0] = -1;
     e->p.period = 0; /* of fragments that are given */
     while (next_lags(e, x->count)) {
-        if (in_draws || x->full >= MANY)
+        if (x->full >= MANY)
             e->p.period = find_period(e, x);
-        if (lay_out(e, x->count, in_draws ? LANES : 1))
+        if (lay_out(e, x->count, 1))
             return -1;
-        if (in_draws)
-            pass_draws(e, x, latency_us);
-        else
-            pass(e, 0, 1, x, latency_us);
-        if (in_draws && !x->sizes && e->m->processors && are_least(e, x, latency_us))
-            break;
+        pass(e, 0, 1, x, latency_us);
     }
+    return 0;
+}
+
+/* The draws at these lags, which are live; where the first one takes no longer they are kept. */
+static int price_lags(evaluation *e, const fragments *x, const double *below, double *latency_us)
+{
+    const double known_us = latency_us[0];
+    e->p.period = find_period(e, x);
+    if (lay_out(e, x->count, LANES))
+        return -1;
+    pass_draws(e, x, below, latency_us);
+    for (int64_t c = 0; latency_us[0] < known_us && c < e->m->processors; c++)
+        e->best[c] = e->p.lags[c];
+    return 0;
+}
+
+/* The same in all draws. `below` has room for a number of each draw. The lags that were the best
+   ones of the cut before are tried first. */
+static int price_draws(evaluation *e, const fragments *x, double *below, double *latency_us)
+{
+    const int64_t draws = e->costs->draws;
+    const int has_bound = e->m->processors && !x->sizes;
+    for (int64_t d = 0; d < draws; d++)
+        latency_us[d] = INFINITY;
+    if (!find_places(e->m, greatest(x), e->p.places))
+        return 0;
+    if (has_bound) {
+        if (find_bounds(e, x, below))
+            return -1;
+        if (is_live(e, x, e->best) && price_lags(e, x, below, latency_us))
+            return -1;
+    }
+    e->p.lags[0] = -1;
+    while (!(has_bound && is_at_bound(latency_us, below, 0, draws)) && next_lags(e, x->count))
+        if (price_lags(e, x, has_bound ? below : NULL, latency_us))
+            return -1;
     return 0;
 }
 
@@ -625,7 +680,7 @@ int sluice_machine_repeated(const sluice_machine *machine, const sluice_draws *c
     open_block(e, 0, 1);
     for (int64_t m = 0; m < cuts && !status; m++) {
         const fragments x = {q[m] + (r[m] > 0), q[m], NULL, (double)s[m], (double)r[m]};
-        status = price(e, &x, 0, latency_us + m);
+        status = price(e, &x, latency_us + m);
     }
     return closed(e, status);
 }
@@ -638,7 +693,7 @@ int sluice_machine_cut(const sluice_machine *machine, const sluice_draws *costs,
     if (!e)
         return -1;
     open_block(e, 0, 1);
-    return closed(e, price(e, &x, 0, latency_us));
+    return closed(e, price(e, &x, latency_us));
 }
 
 int sluice_machine_cut_at(const sluice_machine *machine, const sluice_draws *costs, int64_t count,
@@ -659,19 +714,51 @@ int sluice_machine_cut_at(const sluice_machine *machine, const sluice_draws *cos
     return closed(e, status);
 }
 
+int sluice_machine_times(const sluice_machine *machine, const sluice_draws *costs, int64_t count,
+                         const double *sizes, const int64_t *lags, double *start_us,
+                         double *end_us)
+{
+    const fragments x = {.count = count, .sizes = sizes};
+    const int64_t nodes = machine->nodes;
+    evaluation *e = opened(machine, costs);
+    if (!e)
+        return -1;
+    open_block(e, 0, 1);
+    if (!is_live(e, &x, lags)) {
+        for (int64_t at = 0; at < count * nodes; at++)
+            start_us[at] = end_us[at] = INFINITY;
+        return closed(e, 0);
+    }
+    if (lay_out(e, count, 1))
+        return closed(e, -1);
+    for (int64_t v = 0; v < nodes; v++)
+        e->size[v] = -1.0;
+    for (int64_t step = 0; step < count + e->p.most; step++)
+        for (int64_t v = 0; v < nodes; v++) {
+            const int64_t i = step - e->p.offset[v];
+            if (i < 0 || i >= count)
+                continue;
+            pass_cell(e, 0, 1, &x, i, v, start_us + i * nodes + v);
+            end_us[i * nodes + v] = start_us[i * nodes + v] + e->t[v];
+        }
+    return closed(e, 0);
+}
+
 int sluice_machine_repeated_in_draws(const sluice_machine *machine, const sluice_draws *costs,
                                      int64_t message, int64_t count, const int64_t *sizes,
                                      double *latency_us)
 {
     evaluation *e = opened(machine, costs);
-    int status = 0;
     if (!e)
         return -1;
+    double *below = malloc((size_t)costs->draws * sizeof *below);
+    int status = below ? 0 : -1;
     for (int64_t m = 0; m < count && !status; m++) {
         const int64_t q = message / sizes[m], rest = message - q * sizes[m];
         const fragments x = {q + (rest > 0), q, NULL, (double)sizes[m], (double)rest};
-        status = price(e, &x, 1, latency_us + m * costs->draws);
+        status = price_draws(e, &x, below, latency_us + m * costs->draws);
     }
+    free(below);
     return closed(e, status);
 }
 
@@ -680,7 +767,7 @@ int sluice_machine_cut_in_draws(const sluice_machine *machine, const sluice_draw
 {
     const fragments x = {.count = count, .sizes = sizes};
     evaluation *e = opened(machine, costs);
-    return e ? closed(e, price(e, &x, 1, latency_us)) : -1;
+    return e ? closed(e, price_draws(e, &x, NULL, latency_us)) : -1;
 }
 
 /* ---- equal fragments ---------------------------------------------------------------------------- */
@@ -768,7 +855,7 @@ static int price_equal(evaluation *e, double x, int64_t k, double *latency_us)
     double through = 0.0, waiting;
     if (m->processors) {
         const fragments all = {k, k, NULL, x, 0.0};
-        return price(e, &all, 0, latency_us);
+        return price(e, &all, latency_us);
     }
     *latency_us = INFINITY;
     if (!find_places(m, x, e->p.places))

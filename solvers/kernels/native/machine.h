@@ -57,6 +57,12 @@ int sluice_machine_cut(const sluice_machine *machine, const sluice_draws *costs,
 int sluice_machine_cut_at(const sluice_machine *machine, const sluice_draws *costs, int64_t count,
                           const double *sizes, const int64_t *lags, double *latency_us);
 
+/* When each fragment is in each node, starts and ends (count, nodes), at lags that do not deadlock;
+   infinite where they do, or a fragment fits no window. */
+int sluice_machine_times(const sluice_machine *machine, const sluice_draws *costs, int64_t count,
+                         const double *sizes, const int64_t *lags, double *start_us,
+                         double *end_us);
+
 /* Latencies (count, draws) of a message in each of these repeated sizes, 1 to the message. */
 int sluice_machine_repeated_in_draws(const sluice_machine *machine, const sluice_draws *costs,
                                      int64_t message, int64_t count, const int64_t *sizes,

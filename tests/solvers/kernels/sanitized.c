@@ -601,6 +601,7 @@ static void machines(void)
     sluice_draws all = {of.stages, of.ranges, draws, draws, of.overhead, of.cost, of.ends, 1.0};
     int64_t r = between(0, s - 1), message = q * s + r;
     double *in_draws = doubles(draws), *cut = doubles(q + (r > 0));
+    double *starts = doubles((q + (r > 0)) * m.nodes), *ends = doubles((q + (r > 0)) * m.nodes);
     double latency, same, slope, path, least, at, least_at = INFINITY;
     for (int64_t i = 0; i < q + (r > 0); i++) cut[i] = i < q ? (double)s : (double)r;
     expect(sluice_machine_repeated(&m, &all, 1, &q, &s, &r, &latency) == 0, "a machine");
@@ -614,6 +615,9 @@ static void machines(void)
     for (least = INFINITY; lags[0] <= 8; lags[0]++) {
         expect(!sluice_machine_cut_at(&m, &all, q + (r > 0), cut, lags, &at), "a cut at a lag");
         least_at = at < least_at ? at : least_at;
+        expect(!sluice_machine_times(&m, &all, q + (r > 0), cut, lags, starts, ends), "its times");
+        for (int64_t i = 0; i < (q + (r > 0)) * m.nodes; i++)
+            expect(ends[i] >= starts[i] && (ends[i] == INFINITY) == (at == INFINITY), "a time");
         expect(!sluice_machine_slopes(&m, &all, message, lags, 1, &q, &s, &same, &slope), "lines");
         least = same < least ? same : least;
         expect(!sluice_machine_paths(&m, &all, message, lags, 1, &q, &s, &path, &slope), "paths");
@@ -625,7 +629,7 @@ static void machines(void)
     expect(sluice_machine_repeated(&m, &all, 1, &q, &s, &r, &latency) == 0, "no rest");
     expect(sluice_machine_equal(&m, &all, 1, (double[]){(double)s}, &q, &same) == 0, "equal");
     expect(same == latency || fabs(same - latency) <= 1e-9 * latency, "the formula");
-    free(in_draws), free(cut);
+    free(in_draws), free(cut), free(starts), free(ends);
     drop_machine(of);
 }
 

@@ -253,7 +253,13 @@ def test_a_cut_at_each_order_of_processors() -> None:
                 found = list(Costs(machine).by_lags(cut))
                 assert Costs(machine).best_lags(cut) == times.lags
             assert min(us for _, us in found) == times.latency_us
-            assert all(machine.node_times(cut, lags).latency_us == us for lags, us in found)
+            for lags, us in found:
+                at_these = machine.node_times(cut, lags)
+                assert at_these.latency_us == us
+                with computed_by(choice):
+                    start_us, end_us = Costs(machine).node_times_us(cut, lags)
+                assert start_us.tolist() == at_these.start_us
+                assert end_us.tolist() == at_these.end_us
 
 
 def test_draws_are_their_machines() -> None:

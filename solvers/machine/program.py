@@ -31,7 +31,9 @@ PartialLags = tuple[int | None, ...]
 
 _EPSILON = float(np.finfo(float).eps)
 _SHORT = 1.0 - 1e-12  # of the greatest size: windows of bytes then hold as many, when it is divided
-_MIN_S = 0.05  # for one program; with less the library returns nothing
+# With less time for one program the library returns nothing; and where reading it takes all of
+# that, the library's limit is below 0, which is none.
+_MIN_S, _MIN_S_OF_EDGE = 0.05, 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ def solve_region(problem: MachineProblem, region: Region, deadline: Deadline) ->
     if deadline.passed:
         return Solved(0.0)
     edges, paths = Edges.of(problem.machine, region), busy_paths(problem.machine, region)
+    if deadline.remaining_s < _MIN_S + _MIN_S_OF_EDGE * len(edges.tail):
+        return Solved(0.0)
     found = _solved(problem, region, edges, paths, deadline)
     if found is None:
         return Solved(0.0)
@@ -268,7 +272,7 @@ def _solved(
         b_eq=[1.0],
         bounds=[(region.minimum / total, most)] * k + [(0.0, None)] * (columns - k),
         method="highs-ipm",
-        options={"time_limit": max(_MIN_S, deadline.remaining_s)},
+        options={"time_limit": deadline.remaining_s},
     )
     if result.x is None or result.status != 0:
         return None

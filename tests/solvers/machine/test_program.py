@@ -330,3 +330,12 @@ def test_limits_of_sizes_hold_in_programs() -> None:
     assert found.sizes.max() <= 6.0
     expected_us = min_us(machine, 20, 4, least=4.0, most=6.0)
     assert found.bound_us == pytest.approx(expected_us, rel=1e-9)
+
+
+def test_a_program_that_cannot_end_in_time_does_not_begin() -> None:
+    """The library reads these rows for longer than that, and then knows no limit."""
+    machine = wide_chain(random.Random(4), 64)
+    problem = MachineProblem(machine, 64_000_000)
+    region = regions_of(problem, 100)[0].region
+    found = solve_region(problem, region, Deadline.after(0.15))
+    assert (found.bound_us, found.sizes, found.dual) == (0.0, None, None)

@@ -83,11 +83,26 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(size: int) -> str:
-    """Return a size in the largest binary unit that divides it: 65536 -> "64 KiB"."""
-    for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 2**power and size % 2**power == 0:
-            return f"{size >> power} {unit}"
-    return f"{size} B"
+    """Return a size in the largest binary unit that divides it: 65536 -> "64 KiB"; in a decimal one
+    where that would be seven digits or more: 6000000000 -> "6 GB".
+    """
+    number, unit = _in_largest(size, _BINARY)
+    if number >= _LONG:
+        decimal, decimal_unit = _in_largest(size, _DECIMAL)
+        number, unit = (decimal, decimal_unit) if decimal < _LONG else (number, unit)
+    return f"{number} {unit}"
+
+
+def _in_largest(size: int, units: tuple[tuple[int, str], ...]) -> tuple[int, str]:
+    for unit_bytes, unit in units:
+        if size >= unit_bytes and size % unit_bytes == 0:
+            return size // unit_bytes, unit
+    return size, "B"
+
+
+_LONG = 1_000_000
+_BINARY = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+_DECIMAL = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
 
 
 def format_byte_range(low: int, high: int) -> str:

@@ -61,6 +61,13 @@ def test_sizes_are_printed_in_the_unit_that_divides_them() -> None:
     ]
 
 
+def test_sizes_of_many_digits_are_decimal_where_they_are_whole() -> None:
+    sizes = (10**6, 2 * 10**9, 6 * 10**9, 10**12, 10**9 + 1, 999_999 * 1024, 2**60 + 1024)
+    written = ["1 MB", "2 GB", "6 GB", "1 TB", "1000000001 B", "999999 KiB"]
+    assert [format_bytes(size) for size in sizes] == [*written, "1125899906842625 KiB"]
+    assert all(parse_bytes(format_bytes(size)) == size for size in sizes)
+
+
 def test_per_byte_costs_convert() -> None:
     """1 µs/KB with 1024 bytes is 0.9765625 ns per byte; 5 MB/s decimal is 200 ns per byte."""
     assert ns_per_byte_from_us_per_kb(1.0, bytes_per_kb=1024) == 0.9765625

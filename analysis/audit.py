@@ -35,6 +35,7 @@ from domain.aggregate import Aggregate
 from domain.errors import InconsistentInput, InvalidInput, SluiceError
 from domain.fit import beyond_measured
 from domain.fragment_setting import FragmentSetting, breakpoints
+from domain.machine import Machine
 from domain.model import CostModel
 from domain.problem import DEFAULT_FRAGMENT_CAP, FragmentLimits
 from domain.profile import ProfileRevision
@@ -173,7 +174,7 @@ class Audit:
     `worst_of` is how many message sizes each worst regret was looked for among: those of the
     workload; and of a whole range also its powers of two and where the settings turn.
     `repeats` is what the best repeated size of each message costs, were it looked up; None where
-    some message has none, or none was looked for in time. `schedules` is what is left open of the
+    some message has none, or none was looked for in time, and of a machine, which has no table. `schedules` is what is left open of the
     best schedules found. `over_draws` is the setting and what may be advised over draws of the
     costs, None where their errors are not known.
     """
@@ -301,7 +302,7 @@ def _audit_of(
         at_powers=at_powers,
         single=single,
         size_steps=size_steps[0] if size_steps else None,
-        repeats=_repeats(best, workload),
+        repeats=None if isinstance(model, Machine) else _repeats(best, workload),
         schedules=averages_of([Regret(one, 0, one.latency_us) for one in best], workload),
         verdict=verdict(priced.value(scope.decides_by), scope.max_regret),
         changes=(),
@@ -418,6 +419,8 @@ def _changes(outcome: Audit) -> Iterator[Change]:
     yield Change.ONE_SIZE if kept - single >= WORTH_SAYING else Change.NO_OTHER_SIZE
     if _gains_by_steps(outcome, min(kept, single)):
         yield Change.STEPS
+    if isinstance(outcome.question.model, Machine):
+        return  # tables are of plain stages
     gained, repeats = now.averages.value(objective).at_least, outcome.repeats
     if repeats is not None and gained - repeats.value(objective).at_least >= WORTH_SAYING:
         yield Change.LOOKUP

@@ -138,6 +138,18 @@ def without_window(folder: Path) -> str:
     return str(name)
 
 
+def test_an_audit_advises_no_table(client: httpx.Client) -> None:
+    """Tables are of plain stages: what would change is the size."""
+    asked = {"pipeline": S3["pipeline"], "setting": {"static_bytes": 6 * MIB}}
+    workload = [{"message_bytes": 256 * MIB, "weight": 1}]
+    found = client.post("/audit", json={**asked, "workload": workload})
+    assert found.status_code == 200, found.text
+    audit = found.json()
+    assert audit["changes"] and audit["best_repeats"] is None
+    assert audit["changes"][0].startswith("repeat ")
+    assert not any("table" in change for change in audit["changes"])
+
+
 def test_memory_is_a_window_over_all_stages(printed: Any, tmp_path: Path) -> None:
     """The same answer as with the window in the file, and a row for each number of buffers."""
     options = ("--strategy", "repeat", "--current", "2GB")

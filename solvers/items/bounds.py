@@ -66,6 +66,7 @@ class _Following:
         self._head = np.zeros_like(arrays.spent_us)
         for place, stage in enumerate(self._stages):
             self._head[place, 1:] = _min_us(stage, sizes) + np.diff(own[place])
+        self._floor = np.array([_floor_us(lines) for lines in self._lines])
         tails = np.cumsum(self._head[::-1, -1])[::-1]  # of the last fragment, from a stage on
         self._behind = np.append(tails[1:], 0.0)
 
@@ -74,6 +75,11 @@ class _Following:
         arrays, count = self._arrays, len(self._stages)
         rest = np.array([self._work_us(place) for place in range(count)])
         rest += self._behind[:, None]
+        windows = np.zeros((len(arrays.window_first), arrays.items + 1))
+        for place, first in enumerate(arrays.window_first.tolist()):
+            windows[place] = self._window_us(place)
+            rest[first] = np.maximum(rest[first], windows[place])
+            windows[place, self._fewest < arrays.window_places[place]] = -inf
         rest[:, -1] = 0.0
         most = int(_PAIR_WORK / (arrays.items * max(1, count * (count - 1) // 2)))
         for first in range(count):
@@ -88,7 +94,9 @@ class _Following:
         left = arrays.spent_us[:, -1:] - arrays.spent_us + self._behind[:, None]
         left[:, -1] = 0.0
         is_rising = all(_rises(stage) for stage in self._stages)
-        return LabelBounds(self._head, rest, ready, left, is_rising)
+        return LabelBounds(
+            self._head, rest, ready, left, is_rising, self._floor, windows
+        )
 
     def _own(self, place: int) -> Floats:
         """(m+1,) what the first items take by themselves in this stage, without its own cost."""
@@ -105,6 +113,24 @@ class _Following:
         )
         work: Floats = np.maximum.reduce(list(of_lines)) + self._own_left[place]
         return work
+
+    def _window_us(self, place: int) -> Floats:
+        """(m+1,) what the window of this place lets the items that are left take at least, from
+        when it has a place: of b, those whose fragments take most of it.
+
+        Fragments b apart wait for each other, and so does all that they take between the window's
+        ends, and the way back in between; some stage behind its last one follows.
+        """
+        arrays = self._arrays
+        first, last = int(arrays.window_first[place]), int(arrays.window_last[place])
+        places, back_us = int(arrays.window_places[place]), float(arrays.window_return_us[place])
+        through = sum(
+            (self._work_us(stage) for stage in range(first, last + 1)),
+            np.zeros(arrays.items + 1),
+        )
+        through += back_us * np.maximum(0.0, self._fewest - places)
+        behind_us = float(self._head[last + 1 :, 1:].min(axis=1, initial=inf).sum())
+        return through / places + behind_us
 
     def _fewest_behind(self) -> Floats:
         """(m+1,) the fewest fragments that the items which are left need."""
@@ -159,6 +185,11 @@ def _lines_below(stage: Stage, smallest: int, largest: int) -> list[Line]:
         if per_byte >= 0.0 and us - per_byte * size >= 0.0:
             lines.append((us - per_byte * size, per_byte))
     return lines
+
+
+def _floor_us(lines: list[Line]) -> float:
+    """What any fragment takes in a stage, beside what its bytes take where that is one line."""
+    return max(each for each, _ in lines)
 
 
 def _min_us(stage: Stage, sizes: Ints) -> Floats:
@@ -235,7 +266,7 @@ def _at_any_byte(
         return None
     if ns_per_byte > 0.0:
         stages = (Stage.of_line("ready", overhead_us=0.0, ns_per_byte=ns_per_byte), *stages)
-    cap = problem.max_fragment_bytes
+    cap = problem.most_bytes
     if cap is not None and cap < max(problem.sequence.item_bytes):
         cap = None  # items above it are sent whole
     limits = FragmentLimits(max_fragment_bytes=cap, max_fragments=problem.max_fragments)

@@ -12,7 +12,8 @@ Traps     only lines with an overhead that is not negative may be counted once f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, inf
 
@@ -22,8 +23,10 @@ from numpy.typing import NDArray
 from contract.limits import MAX_NS_PER_BYTE, MAX_STAGES
 from domain.errors import StrategyDeclined
 from domain.items import ItemCut, ItemProblem
+from domain.machine import Machine, StageRules
+from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
-from domain.problem import FragmentLimits, Problem
+from domain.problem import FragmentLimits, problem_of
 from domain.solution import Solution, Strategy
 from solvers.backends import backend_of
 from solvers.contract import Deadline, SolveOptions
@@ -38,6 +41,7 @@ _PAIR_WORK = 2e7  # cells of all pairs together
 _MAX_PAIR_FRAGMENTS = 400
 _MAX_CURVE_LINES = 8  # below the ready curve, that are solved for
 _BYTES_S, _BYTES_GAP = 0.1, 1e-3  # of one run of the solver of any byte
+_WINDOW_LINES, _WINDOWS_S = 3, 1.0  # lines for which it is run with windows, and time of each
 
 
 def label_bounds(problem: ItemProblem, known_us: float) -> LabelBounds:
@@ -222,31 +226,61 @@ class AnyByte:
     cut: ItemCut | None
 
 
+_NOTHING = AnyByte(0.0, None)
+
+
 def any_byte(problem: ItemProblem, deadline: Deadline) -> AnyByte:
-    """Return a bound by cuts at any byte, and what is near the cut behind it.
+    """Return a bound by cuts at any byte, without windows, and what is near the cut behind it.
 
     Each line below the ready curve is a front stage: fragments are no later than it. What items
     take by themselves counts by the least of it a byte.
     """
+    curve = _curve(problem)
+    lines = curve[:: -(-len(curve) // _MAX_CURVE_LINES)]
+    plain = replace(problem, windows=())
+    return max(_by_lines(plain, lines, _BYTES_S, deadline), key=_bound_us, default=_NOTHING)
+
+
+def any_byte_in_windows(problem: ItemProblem, deadline: Deadline) -> AnyByte:
+    """Return the same within windows of fragments, by the lines that bound best without them."""
+    curve = _curve(problem)
+    lines = curve[:: -(-len(curve) // _MAX_CURVE_LINES)]
+    plain = replace(problem, windows=())
+    by_line = zip(_by_lines(plain, lines, _BYTES_S, deadline), lines, strict=False)
+    ranked = sorted(by_line, key=lambda found: -found[0].bound_us)
+    best = [line for _, line in ranked[:_WINDOW_LINES]]
+    return max(_by_lines(problem, best, _WINDOWS_S, deadline), key=_bound_us, default=_NOTHING)
+
+
+def _bound_us(found: AnyByte) -> float:
+    return found.bound_us
+
+
+def _curve(problem: ItemProblem) -> list[Line]:
     arrays = arrays_of(problem)
-    sizes = np.diff(arrays.ends_bytes)
+    return _lines_below_curve(arrays.ends_bytes, arrays.ready_us)
+
+
+def _by_lines(
+    problem: ItemProblem, lines: Sequence[Line], line_s: float, deadline: Deadline
+) -> Iterator[AnyByte]:
+    """Yield what each of these lines bounds; of those for which there is no time, nothing."""
+    sizes = np.diff(arrays_of(problem).ends_bytes)
     stages = tuple(
         _with_items(stage, column, sizes)
         for stage, column in zip(problem.pipeline.stages, problem.item_us, strict=True)
     )
-    curve = _lines_below_curve(arrays.ends_bytes, arrays.ready_us)
-    step = -(-len(curve) // _MAX_CURVE_LINES)
-    best = AnyByte(0.0, None)
-    for start_us, us_per_byte in curve[::step]:
+    for start_us, us_per_byte in lines:
         left_s = deadline.remaining_s
         if left_s <= 0.0:
-            break
-        options = SolveOptions(_BYTES_GAP, min(_BYTES_S, left_s))
+            return
+        options = SolveOptions(_BYTES_GAP, min(line_s, left_s))
         found = _at_any_byte(problem, stages, 1000.0 * us_per_byte, options)
-        if found is not None and start_us + found.lower_bound_us > best.bound_us:
+        if found is None:
+            yield _NOTHING
+        else:
             cut = _nearest(problem, found.schedule.fragment_bytes)
-            best = AnyByte(start_us + found.lower_bound_us, cut)
-    return best
+            yield AnyByte(start_us + found.lower_bound_us, cut)
 
 
 def _nearest(problem: ItemProblem, fragment_bytes: tuple[int, ...]) -> ItemCut | None:
@@ -264,14 +298,21 @@ def _at_any_byte(
 ) -> Solution | None:
     if ns_per_byte > MAX_NS_PER_BYTE or len(stages) == MAX_STAGES:
         return None
+    windows = problem.windows
     if ns_per_byte > 0.0:
         stages = (Stage.of_line("ready", overhead_us=0.0, ns_per_byte=ns_per_byte), *stages)
+        windows = tuple(
+            replace(window, first=window.first + 1, last=window.last + 1) for window in windows
+        )
     cap = problem.most_bytes
     if cap is not None and cap < max(problem.sequence.item_bytes):
         cap = None  # items above it are sent whole
     limits = FragmentLimits(max_fragment_bytes=cap, max_fragments=problem.max_fragments)
-    asked = Problem(
-        Pipeline(stages), problem.sequence.total_bytes, limits, fragment_cap=len(problem.sequence)
+    model: CostModel = Pipeline(stages)
+    if windows:
+        model = Machine(Pipeline(stages), (StageRules(),) * len(stages), windows)
+    asked = problem_of(
+        model, problem.sequence.total_bytes, limits, fragment_cap=len(problem.sequence)
     )
     try:
         return backend_of(asked.model).solve(asked, Strategy.EXACT, options)

@@ -18,7 +18,13 @@ from domain.items import Fill, FillRule, ItemCut, ItemProblem, ItemSolution
 from solvers.assemble import status_of
 from solvers.contract import Deadline, SolveOptions
 from solvers.items.arrays import arrays_of
-from solvers.items.bounds import any_byte, label_bounds, lower_bound_us
+from solvers.items.bounds import (
+    AnyByte,
+    any_byte,
+    any_byte_in_windows,
+    label_bounds,
+    lower_bound_us,
+)
 from solvers.items.caps import best_cap
 from solvers.items.labels import search
 from solvers.items.moves import improved
@@ -34,6 +40,7 @@ _WORK = 100_000_000  # a wider search is begun where `_GROWTH` times the work of
 _GROWTH = 16  # of work, where lists are four times as long
 _MAX_CELLS = 2**26  # times in all labels: half a gigabyte
 _CAPS_SHARE, _BYTES_SHARE = 0.2, 0.3  # of the time that is left
+_BYTES_GAP = 5e-3  # what cuts at any byte in windows mostly leave: they close no smaller one
 _BOUND_TOLERANCE = 1e-9  # how far a bound may exceed a latency before it is a defect, relative
 
 
@@ -138,13 +145,20 @@ def _look_through(part: _Part, contest: _Contest, deadline: Deadline) -> None:
     part.bound_us = max(part.bound_us, found.bound_us)
     part.searched, part.work = part.searched + 1, found.work
     contest.cut_off = found.cut_off
-    if width > _BEAM or found.cut_off or contest.suffices(part.bound_us + delay_us):
+    if found.cut_off or contest.suffices(part.bound_us + delay_us):
         return
-    by_bytes = any_byte(problem, deadline.share(_BYTES_SHARE))
-    part.bound_us = max(part.bound_us, by_bytes.bound_us)
-    if by_bytes.cut is not None:
-        contest.offer(by_bytes.cut)
-    contest.offer(improved(part.slots.whole, contest.cut, deadline.share(_BYTES_SHARE)))
+    if width == _BEAM:
+        _offer_any_byte(part, contest, any_byte(problem, deadline.share(_BYTES_SHARE)))
+        contest.offer(improved(part.slots.whole, contest.cut, deadline.share(_BYTES_SHARE)))
+    elif width == _SEARCHES[1] and problem.windows and contest.gap(part.bound_us) > _BYTES_GAP:
+        share = deadline.share(_BYTES_SHARE)
+        _offer_any_byte(part, contest, any_byte_in_windows(problem, share))
+
+
+def _offer_any_byte(part: _Part, contest: _Contest, found: AnyByte) -> None:
+    part.bound_us = max(part.bound_us, found.bound_us)
+    if found.cut is not None:
+        contest.offer(found.cut)
 
 
 class _Contest:
@@ -192,6 +206,10 @@ class _Contest:
     def suffices(self, bound_us: float) -> bool:
         """Whether the gap to such a bound, in µs with the delay, is what was asked for."""
         return self._latency_us <= bound_us * (1.0 + self._options.relative_gap)
+
+    def gap(self, bound_us: float) -> float:
+        """How far the best latency is above this bound, µs without the delay, as a share of it."""
+        return self.known_us / bound_us - 1.0 if bound_us > 0.0 else inf
 
     def solution(self) -> ItemSolution:
         """The answer. Raises SolverFailed where a bound lies above a real cut."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -292,7 +293,9 @@ class ItemProblem(Derived):
     def most_bytes(self) -> int | None:
         """The most bytes of a fragment of several items; None without a limit."""
         given = [window.bytes for window in self.windows]
-        return min((one for one in (self.max_fragment_bytes, *given) if one is not None), default=None)
+        return min(
+            (one for one in (self.max_fragment_bytes, *given) if one is not None), default=None
+        )
 
     @cached_property
     def item_us(self) -> tuple[tuple[float, ...] | None, ...]:
@@ -381,9 +384,7 @@ class ItemProblem(Derived):
         Every latency of items that is shown is computed here. O(m n + k windows) time. Raises
         InvalidInput where it is no cut of these items, Infeasible where it does not fit a window.
         """
-        exit_us: Sequence[float] = ()
-        for _, _, exit_us in self._run(cut):
-            pass
+        _, _, exit_us = deque(self._run(cut), maxlen=1).pop()
         return exit_us[-1] + self.pipeline.delay_us
 
     def simulate(self, cut: Sequence[int]) -> ItemTimes:
@@ -494,7 +495,7 @@ def item_problem_of(
     windows: tuple[Window, ...] = ()
     if isinstance(model, Machine):
         model.check_windows_alone()
-        model, windows = model.pipeline, model.windows
+        windows, model = model.windows, model.pipeline
     if not isinstance(model, Pipeline):
         raise InvalidInput(
             f"items need plain stages, and this is of the kind {model.kind}", field="items"

@@ -286,8 +286,8 @@ class Machine(Derived):
         for j, rules in enumerate(self.rules):
             for word in _set(rules, StageRules()):
                 raise NeedsPlainStages(
-                    f"stage {j + 1}: {word} is set, and items cross plain stages and windows alone: "
-                    "each stage handles one fragment at a time and hands it on at once",
+                    f"stage {j + 1}: {word} is set, and items cross plain stages and windows "
+                    "alone: each stage handles one fragment at a time and hands it on at once",
                     field=f"stages.{j}.{word}",
                 )
 

@@ -98,9 +98,7 @@ class _Following:
         left = arrays.spent_us[:, -1:] - arrays.spent_us + self._behind[:, None]
         left[:, -1] = 0.0
         is_rising = all(_rises(stage) for stage in self._stages)
-        return LabelBounds(
-            self._head, rest, ready, left, is_rising, self._floor, windows
-        )
+        return LabelBounds(self._head, rest, ready, left, is_rising, self._floor, windows)
 
     def _own(self, place: int) -> Floats:
         """(m+1,) what the first items take by themselves in this stage, without its own cost."""

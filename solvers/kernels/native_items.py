@@ -280,8 +280,7 @@ def _items(arrays: ItemArrays) -> _Items:
         len(arrays.window_first),
         *(column.ctypes.data for column in windows),
     )
-    keep += windows
-    native.keep = keep
+    native.keep = (*keep, *windows)
     return native
 
 

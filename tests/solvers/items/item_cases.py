@@ -113,7 +113,7 @@ def some_problem(
     free = ItemProblem(pipeline, sequence, limits[0], limits[1])
     if has_limits is not False and random.random() < 0.25:
         limits[2] = random.randint(free.min_fragments, items)
-    return ItemProblem(pipeline, sequence, *limits)
+    return ItemProblem(pipeline, sequence, limits[0], limits[1], limits[2])
 
 
 def all_cuts(items: int) -> Iterator[ItemCut]:

@@ -18,6 +18,7 @@ from solvers.items.caps import best_cap, layouts
 from solvers.items.labels import Labelled, search
 from solvers.items.slots import all_slots
 from solvers.items.solve import solve_items
+from solvers.kernels.native import Choice
 from tests.solvers.items.item_cases import (
     all_cuts,
     best_of_all_us,
@@ -32,6 +33,7 @@ from tests.support.counts import count
 from tests.support.kernels import computed_by
 
 SAME = 1e-9
+KERNELS: tuple[Choice, ...] = ("native", "numpy")
 TO_THE_END = SolveOptions(relative_gap=0.0, time_limit_s=60.0)
 
 
@@ -68,7 +70,7 @@ def test_the_evaluator_is_every_rule_by_itself() -> None:
         latency_us = problem.latency_us(cut)
         assert latency_us == pytest.approx(plain_latency_us(problem, cut), rel=SAME)
         assert problem.simulate(cut).latency_us == latency_us
-        for kernels in ("c", "numpy"):
+        for kernels in KERNELS:
             with computed_by(kernels):
                 found = item_kernels().latency_us(arrays_of(problem), cut)
             assert found + problem.pipeline.delay_us == pytest.approx(latency_us, rel=SAME)
@@ -181,7 +183,7 @@ def test_every_cap() -> None:
             for found in layouts(problem, rule)
             if is_admitted(problem, found.cut)
         ]
-        for kernels in ("c", "numpy"):
+        for kernels in KERNELS:
             with computed_by(kernels):
                 choice = best_cap(problem, rule, Deadline.after(60.0))
             assert (choice is None) == (not priced)

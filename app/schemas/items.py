@@ -326,7 +326,7 @@ def _buffers_words(found: ItemsSolved, best: CapChoice, against: tuple[float, st
 def _buffers(problem: ItemProblem, count: int, size_bytes: int) -> str:
     budget = problem.windows[0].bytes
     size = format_in_budget(size_bytes, size_bytes if budget is None else budget)
-    return f"{format_counted(count, 'buffer')} of {size} ({format_count(size_bytes)} bytes)"
+    return f"{format_counted(count, 'buffer')} of {size} ({size_bytes} bytes)"
 
 
 def limit_out(problem: ItemProblem, path: ItemPath) -> ItemsLimitOut:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, floor
 
-from domain.items import CapChoice, FillRule, ItemCut, ItemProblem, ItemSolution, layout
+from domain.items import (
+    CapChoice,
+    FillRule,
+    ItemCut,
+    ItemProblem,
+    ItemSolution,
+    ItemTimes,
+    layout,
+)
 from domain.solution import relative_excess
 from solvers.contract import Deadline, SolveOptions
 
 MIB = 2**20
 _MAX_DECIMALS = 17  # of a cap in MiB: a double has no more
+_SAME = 1e-9  # latencies that differ by less, relative, are equal
 _CAPS_S = 2.0  # that the walk over all caps may take
 
 
@@ -23,14 +32,16 @@ class ItemLimit(StrEnum):
     CALCULATION = "calculation"
     BYTES = "bytes"
     OVERHEADS = "overheads"
+    RETURN = "return"
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPath:
     """Where the time of a cut goes, along a longest path of steps that wait for each other, in µs.
 
-    With the pipeline's delay the three times sum to the latency. `stage` is the one that takes most
-    of what `limit` says, None of the calculation.
+    With the pipeline's delay the times sum to the latency; `return_us` passes until places of
+    windows are free. `stage` is the one that takes most of what `limit` says, None of the
+    calculation and of places.
     """
 
     limit: ItemLimit
@@ -38,6 +49,23 @@ class ItemPath:
     calculation_us: float
     bytes_us: float
     overheads_us: float
+    return_us: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSlots:
+    """The slots of a window, counted from 0, for the fragments of a cut.
+
+    So many of `slot_bytes` there are, `used` at once at most; with `enough` the cut takes no longer
+    than with all, and without the window it takes `costs_us` less.
+    """
+
+    window: int
+    slots: int
+    slot_bytes: int
+    used: int
+    enough: int
+    costs_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +89,7 @@ class ItemsSolved:
     best_cap: CapChoice | None
     current: PricedCap | None
     path: ItemPath
+    slots: tuple[WindowSlots, ...]
     solve_ms: float
 
 
@@ -89,6 +118,7 @@ def solve_items_question(question: ItemsQuestion) -> ItemsSolved:
         best_cap(problem, question.fill, Deadline.after(_CAPS_S)),
         _priced(problem, question.current_bytes, question.fill),
         item_path(problem, solution.cut),
+        window_slots(problem, solution.cut),
         solve_ms,
     )
 
@@ -104,7 +134,7 @@ def item_path(problem: ItemProblem, cut: Sequence[int]) -> ItemPath:
     """Return where the time of a cut goes. Raises InvalidInput where it is no cut of the items."""
     times, stages = problem.simulate(cut), problem.pipeline.stages
     sizes = problem.sequence.fragment_bytes(cut)
-    steps, calculation_us = critical_steps(times.ready_us, times.in_stages.exit_us)
+    steps, calculation_us, return_us = critical_steps(problem, times)
     overheads_us, bytes_us = [0.0] * len(stages), [0.0] * len(stages)
     for fragment, stage in steps:
         starts, exits = times.in_stages.start_us[fragment], times.in_stages.exit_us[fragment]
@@ -115,37 +145,127 @@ def item_path(problem: ItemProblem, cut: Sequence[int]) -> ItemPath:
         ItemLimit.BYTES: sum(bytes_us),
         ItemLimit.OVERHEADS: sum(overheads_us),
         ItemLimit.CALCULATION: calculation_us,
+        ItemLimit.RETURN: return_us,
     }
     limit = max(parts, key=parts.__getitem__)
     of_stages = overheads_us if limit is ItemLimit.OVERHEADS else bytes_us
-    is_stage = limit is not ItemLimit.CALCULATION
+    is_stage = limit in (ItemLimit.BYTES, ItemLimit.OVERHEADS)
     return ItemPath(
         limit,
         of_stages.index(max(of_stages)) if is_stage else None,
         calculation_us,
         parts[ItemLimit.BYTES],
         parts[ItemLimit.OVERHEADS],
+        return_us,
     )
 
 
 def critical_steps(
-    ready_us: Sequence[float], exit_us: Sequence[Sequence[float]]
-) -> tuple[tuple[tuple[int, int], ...], float]:
-    """Return (fragment, stage) steps of a longest path, first to last, and when its first fragment
-    is ready, in µs: what is before the path is calculation.
+    problem: ItemProblem, times: ItemTimes
+) -> tuple[tuple[tuple[int, int], ...], float, float]:
+    """Return (fragment, stage) steps of a longest path, first to last; when its first fragment is
+    ready, in µs: what is before the path is calculation; and what it waits for places of windows
+    that come back, in µs.
     """
+    exit_us, ready_us = times.in_stages.exit_us, times.ready_us
     fragment, stage = len(exit_us) - 1, len(exit_us[0]) - 1
-    path = [(fragment, stage)]
+    path, return_us = [(fragment, stage)], 0.0
+    windows = tuple(zip(problem.windows, problem.places(times.cut), strict=True))
     while True:
         queue_us = exit_us[fragment - 1][stage] if fragment else -1.0
         arrival_us = exit_us[fragment][stage - 1] if stage else ready_us[fragment]
-        if not stage and arrival_us >= queue_us:
-            return tuple(reversed(path)), arrival_us
-        if queue_us >= arrival_us:
+        waited_us, before = max(queue_us, arrival_us), None
+        for window, places in windows:
+            if window.first == stage and fragment >= places:
+                back_us = exit_us[fragment - places][window.last] + window.return_us
+                if back_us > waited_us:
+                    waited_us, before = back_us, (window, places)
+        if before is not None:
+            window, places = before
+            fragment, stage = fragment - places, window.last
+            return_us += window.return_us
+        elif not stage and arrival_us >= queue_us:
+            return tuple(reversed(path)), arrival_us, return_us
+        elif queue_us >= arrival_us:
             fragment -= 1
         else:
             stage -= 1
         path.append((fragment, stage))
+
+
+def window_slots(problem: ItemProblem, cut: ItemCut) -> tuple[WindowSlots, ...]:
+    """Return the slots of each window for this cut. O(m n log k) each. Raises Infeasible where the
+    cut does not fit one.
+    """
+    if not problem.windows:
+        return ()
+    latency_us, spans = problem.latency_us(cut), problem.simulate(cut).in_stages
+    found = []
+    for place, (window, slots) in enumerate(zip(problem.windows, problem.places(cut), strict=True)):
+        in_use = _most_at_once(
+            [row[window.first] for row in spans.start_us],
+            [row[window.last] + window.return_us for row in spans.exit_us],
+        )
+        greatest = max(problem.sequence.fragment_bytes(cut))
+        others = (*problem.windows[:place], *problem.windows[place + 1 :])
+        found.append(
+            WindowSlots(
+                place,
+                slots,
+                greatest if window.bytes is None else window.bytes // slots,
+                in_use,
+                _enough(problem, cut, place, min(slots, in_use)),
+                latency_us - replace(problem, windows=others).latency_us(cut),
+            )
+        )
+    return tuple(found)
+
+
+def _most_at_once(taken_us: list[float], back_us: list[float]) -> int:
+    """How many places are in use at once, at most, of which each is taken and comes back in turn;
+    both never fall.
+    """
+    most, free = 0, 0
+    for number, at_us in enumerate(taken_us, start=1):
+        while free < number - 1 and back_us[free] <= at_us:
+            free += 1
+        most = max(most, number - free)
+    return most
+
+
+def _enough(problem: ItemProblem, cut: ItemCut, place: int, slots: int) -> int:
+    """The fewest slots of a window with which a cut takes no longer than with so many, which are as
+    good as all of them: with more of them no fragment is later.
+    """
+
+    def latency_us(count: int) -> float:
+        windows = list(problem.windows)
+        windows[place] = replace(windows[place], fragments=count)
+        return replace(problem, windows=tuple(windows)).latency_us(cut)
+
+    known_us = latency_us(slots) * (1.0 + _SAME)
+    low, high = 1, slots
+    while low < high:
+        middle = (low + high) // 2
+        if latency_us(middle) <= known_us:
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def most_of_cap(problem: ItemProblem, found: CapChoice) -> int | None:
+    """Return the greatest cap that gives this layout and of which each window holds as many slots
+    as of the layout's greatest fragment; None: any greater one does. A cap may be below that
+    fragment, which then says the size.
+    """
+    greatest = max(problem.sequence.fragment_bytes(found.cut))
+    sizes = [
+        max(greatest, window.bytes // places)
+        for window, places in zip(problem.windows, problem.places(found.cut), strict=True)
+        if window.bytes is not None
+    ]
+    return min((one for one in (found.to_bytes, *sizes) if one is not None), default=None)
 
 
 def cap_mib(from_bytes: int, to_bytes: int | None) -> float:

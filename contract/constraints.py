@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .declare import Input, Output, asked, output, sent
+from .declare import Input, Sparse, asked, output, sent
 from .rules import Bytes
 
 
@@ -52,10 +52,13 @@ class ConstraintsIn(Input):
         label="Most fragments",
         hint="no limit",
     )
+    max_fragment_items: Bytes | None = asked(
+        "with items: how many of them a fragment has at most; null: no limit", default=None
+    )
 
 
 @output
-class ConstraintsOut(Output):
+class ConstraintsOut(Sparse):
     """The limits that an answer respects."""
 
     min_fragment_bytes: int = sent("the least size of a fragment, bytes")
@@ -63,4 +66,7 @@ class ConstraintsOut(Output):
     alignment_bytes: int = sent("all fragments but the last are multiples of it, bytes")
     max_fragments: int | None = sent(
         "the greatest number of fragments; null: no limit but the service's"
+    )
+    max_fragment_items: int | None = sent(
+        "how many items a fragment has at most; null: no limit", default=None
     )

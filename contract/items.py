@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from .declare import Input, Output, asked, by_member, one_of, output, rule, sent
+from .declare import Input, Output, Sparse, asked, by_member, one_of, output, rule, sent
 from .limits import MAX_ITEMS, MAX_NAME_LENGTH, MAX_OVERHEAD_US
 from .rules import Bytes, Name, PlainBytes
 
@@ -89,16 +89,31 @@ class FillOut(Output):
 
 
 @output
-class SetItemsOut(Output):
+class SlotsOut(Output):
+    """The slots of one size that a window holds, for the fragments of a cut."""
+
+    window: int = sent("the window by its place, from 0")
+    slots: int = sent("how many buffers to have: so many of the cut's greatest fragment fit")
+    slot_bytes: int = sent(
+        "the bytes of each: as many as the window has for it, else those of the greatest fragment"
+    )
+    used: int = sent("how many are in use at once, at most; one is until it is free again")
+    enough: int = sent("the fewest with which this cut takes no longer")
+    costs_us: float = sent("how much less the cut takes without the window, µs")
+
+
+@output
+class SetItemsOut(Sparse):
     """What to set, in MiB as `bucket_cap_mb` takes it; a list's entries make the cut exactly."""
 
     sentence: str = sent("what to set, and how much faster that is than the cap in use")
     caps_mb: tuple[float, ...] = sent("a cap for each fragment, MiB")
     cap_mb: float | None = sent("one cap for all, MiB; null: the limits admit none")
+    slots: tuple[SlotsOut, ...] = sent("of each window: how many buffers, of what size", default=())
 
 
 @output
-class BestCapOut(Output):
+class BestCapOut(Sparse):
     """The layout of least latency that one cap gives, and all caps that give it.
 
     `layouts` is how many were looked at; where they are not all, the time limit ended the search.
@@ -112,33 +127,37 @@ class BestCapOut(Output):
     loss: float = sent("how far that is above the cut's latency, as a share of that")
     layouts: int = sent("number of layouts that were looked at")
     is_complete: bool = sent("whether these are all that one cap can give")
+    slots: tuple[int, ...] = sent("how many buffers of it each window holds", default=())
 
 
 @output
-class CurrentCapOut(Output):
+class CurrentCapOut(Sparse):
     """What the cap in use takes, filled by the same rule."""
 
     cap_bytes: int = sent("the cap, bytes")
     fragments: int = sent("number of fragments that it makes")
     latency_us: float = sent("latency of the message, µs")
     loss: float = sent("how far that is above the cut's latency, as a share of that")
+    slots: tuple[int, ...] = sent("how many buffers of it each window holds", default=())
 
 
 @output
-class ItemsLimitOut(Output):
+class ItemsLimitOut(Sparse):
     """What most of the latency is, along the path of steps that wait for each other.
 
-    The three times and the pipeline's delay sum to the latency.
+    The times and the pipeline's delay sum to the latency.
     """
 
-    kind: Literal["calculation", "bytes", "overheads"] = sent(
+    kind: Literal["calculation", "bytes", "overheads", "return"] = sent(
         "calculation: the time until items are ready; bytes: what stages take a byte and an item; "
-        "overheads: what they take a fragment"
+        "overheads: what they take a fragment; return: the time until places of windows are free"
     )
     stage: int | None = sent(
-        "the stage that takes most of it, by its place from 0; null of the calculation"
+        "the stage that takes most of it, by its place from 0; null of the calculation and of "
+        "places"
     )
     calculation_us: float = sent("until the first fragment of the path is ready, µs")
     bytes_us: float = sent("what stages take a byte and an item, µs")
     overheads_us: float = sent("what stages take a fragment, µs")
     sentence: str = sent("the same in a sentence")
+    return_us: float = sent("until places of windows are free again, µs", default=0.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from .declare import Input, Output, asked, exactly_one, output, rule, sent
-from .items import FillIn, ItemsIn, ItemsLimitOut, ItemsOut
+from .declare import Input, Output, Sparse, asked, exactly_one, output, rule, sent
+from .items import FillIn, ItemsIn, ItemsLimitOut, ItemsOut, SlotsOut
 from .limits import MAX_ITEMS, MAX_SIMULATED, MAX_STAGES
 from .notices import NoticeOut
 from .pipeline import AggregateOut, PipelineOut
@@ -170,13 +170,14 @@ class MachineRunOut(SimulateOut):
 
 
 @output
-class ItemsRunOut(SimulateOut):
+class ItemsRunOut(Sparse, SimulateOut):
     """A run of a cut between items. `ready_us` is when all items of a fragment are ready."""
 
     items: ItemsOut = sent("the items, in their order")
     cut: tuple[int, ...] = sent("the number of items up to the end of each fragment")
     ready_us: tuple[float, ...] = sent("when each fragment is ready, µs")
     limit: ItemsLimitOut = sent("what most of the latency is")
+    slots: tuple[SlotsOut, ...] = sent("of each window: how many buffers, of what size", default=())
 
 
 @output

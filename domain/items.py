@@ -8,7 +8,8 @@ Notation  a cut is the number of items up to the end of each fragment, ascending
 Cost      the evaluator takes O(items x stages), a layout O(fragments x log items).
 Traps     ready times that fall count as their running maximum: a fragment waits for all its items,
           and those behind it for the fragment. A fragment of one item may exceed every limit on
-          bytes: nothing can cut it.
+          bytes but a window's: nothing can cut it. A window in bytes holds as many fragments as
+          there are of the cut's greatest size in it: slots of one size.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,6 +34,7 @@ from domain.errors import (
     InvalidLimits,
     ItemsDeclined,
 )
+from domain.machine import Machine, StageRules, Window
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits, Problem
@@ -242,7 +245,8 @@ class ItemProblem(Derived):
     """A sequence, the pipeline that it crosses, and limits: all that an answer depends on.
 
     Limits hold for every fragment, but one of a single item may exceed `max_fragment_bytes`:
-    nothing can cut it. Raises InvalidInput, with the field.
+    nothing can cut it. `windows` bound the fragments under way between stages; those in bytes
+    bound a fragment, too. Raises InvalidInput, with the field.
     """
 
     pipeline: Pipeline
@@ -250,6 +254,7 @@ class ItemProblem(Derived):
     max_fragment_bytes: int | None = None
     max_fragment_items: int | None = None
     max_fragments: int | None = None
+    windows: tuple[Window, ...] = ()
 
     def __post_init__(self) -> None:
         if self.pipeline.hands_on:
@@ -274,6 +279,23 @@ class ItemProblem(Derived):
                     f"expected the name of one stage: this {what} of the pipeline",
                     field=f"stage_us.{name}",
                 )
+        if self.windows:
+            _ = self.model
+
+    @cached_property
+    def model(self) -> Machine:
+        """What the items cross, with its windows. Raises InvalidStage for windows over other
+        stages.
+        """
+        return Machine(self.pipeline, (StageRules(),) * len(self.pipeline), self.windows)
+
+    @cached_property
+    def most_bytes(self) -> int | None:
+        """The most bytes of a fragment of several items; None without a limit."""
+        given = [window.bytes for window in self.windows]
+        return min(
+            (one for one in (self.max_fragment_bytes, *given) if one is not None), default=None
+        )
 
     @cached_property
     def item_us(self) -> tuple[tuple[float, ...] | None, ...]:
@@ -295,16 +317,28 @@ class ItemProblem(Derived):
         last = len(self.sequence)
         if self.max_fragment_items is not None:
             last = min(last, first + self.max_fragment_items)
-        if self.max_fragment_bytes is not None:
-            last = min(last, bisect_right(ends, ends[first] + self.max_fragment_bytes) - 1)
+        if self.most_bytes is not None:
+            last = min(last, bisect_right(ends, ends[first] + self.most_bytes) - 1)
         return max(last, first + 1)
 
     def check_feasible(self) -> None:
         """Raise Infeasible, naming the limits that clash, where no cut is admitted."""
+        sizes = self.sequence.item_bytes
+        for place, window in enumerate(self.windows):
+            if window.bytes is not None and window.bytes < max(sizes):
+                item = sizes.index(max(sizes))
+                raise Infeasible(
+                    f"{self.sequence.label(item)} of {sizes[item]} bytes does not fit the window "
+                    f"of {window.bytes} bytes, and nothing can cut it",
+                    field=f"windows.{place}.bytes",
+                )
         if self.max_fragments is not None and self.min_fragments > self.max_fragments:
             given = {
                 "max_fragment_bytes": self.max_fragment_bytes,
                 "max_fragment_items": self.max_fragment_items,
+                "a window of bytes:": min(
+                    (one.bytes for one in self.windows if one.bytes is not None), default=None
+                ),
             }
             named = " and ".join(f"{name} {one}" for name, one in given.items() if one is not None)
             raise Infeasible(
@@ -327,37 +361,61 @@ class ItemProblem(Derived):
             return False
         return all(last <= self.longest_from(first) for first, last in pairwise((0, *cut)))
 
+    def places(self, cut: Sequence[int]) -> tuple[int, ...]:
+        """Return how many fragments of this cut each window holds, counted at the greatest one.
+        Raises Infeasible where it does not fit.
+        """
+        if not self.windows:
+            return ()
+        greatest = max(self.sequence.fragment_bytes(cut))
+        found = tuple(window.places(greatest) for window in self.windows)
+        if 0 in found:
+            place = found.index(0)
+            raise Infeasible(
+                f"a fragment of {greatest} bytes does not fit the window of "
+                f"{self.windows[place].bytes} bytes",
+                field=f"windows.{place}.bytes",
+            )
+        return found
+
     def latency_us(self, cut: Sequence[int]) -> float:
         """Return the latency of this cut in µs, from time 0 on, the delay included.
 
-        Every latency of items that is shown is computed here. O(m n) time. Raises InvalidInput
-        where it is no cut of these items.
+        Every latency of items that is shown is computed here. O(m n + k windows) time. Raises
+        InvalidInput where it is no cut of these items, Infeasible where it does not fit a window.
         """
-        self.check_cut(cut)
-        exit_us = [0.0] * len(self.pipeline)
-        for ready_us, times_us in self._fragments(cut):
-            for stage, time_us in enumerate(times_us):
-                ready_us = exit_us[stage] = max(ready_us, exit_us[stage]) + time_us
+        _, _, exit_us = deque(self._run(cut), maxlen=1).pop()
         return exit_us[-1] + self.pipeline.delay_us
 
     def simulate(self, cut: Sequence[int]) -> ItemTimes:
-        """Return every (fragment, stage) interval of this cut, for a timeline. Raises InvalidInput
-        where it is no cut of these items.
+        """Return every (fragment, stage) interval of this cut, for a timeline. Raises as
+        `latency_us` does.
         """
+        ready, starts, exits = zip(*self._run(cut), strict=True)
+        in_stages = FragmentTimes(starts, exits, self.pipeline.delay_us)
+        return ItemTimes(tuple(cut), ready, in_stages)
+
+    def _run(
+        self, cut: Sequence[int]
+    ) -> Iterator[tuple[float, tuple[float, ...], tuple[float, ...]]]:
+        """When each fragment is ready, and when it enters and leaves each stage."""
         self.check_cut(cut)
-        ready, starts, exits = list[float](), list[tuple[float, ...]](), list[tuple[float, ...]]()
+        waits: list[list[tuple[int, int, float]]] = [[] for _ in self.pipeline.stages]
+        for window, places in zip(self.windows, self.places(cut), strict=True):
+            waits[window.first].append((places, window.last, window.return_us))
         exit_us = [0.0] * len(self.pipeline)
-        for ready_us, times_us in self._fragments(cut):
-            ready.append(ready_us)
-            row = list[float]()
+        past = list[tuple[float, ...]]()
+        for fragment, (ready_us, times_us) in enumerate(self._fragments(cut)):
+            starts, arrived_us = list[float](), ready_us
             for stage, time_us in enumerate(times_us):
-                start_us = max(ready_us, exit_us[stage])
-                ready_us = exit_us[stage] = start_us + time_us
-                row.append(start_us)
-            starts.append(tuple(row))
-            exits.append(tuple(exit_us))
-        in_stages = FragmentTimes(tuple(starts), tuple(exits), self.pipeline.delay_us)
-        return ItemTimes(tuple(cut), tuple(ready), in_stages)
+                start_us = max(arrived_us, exit_us[stage])
+                for places, last, return_us in waits[stage]:
+                    if fragment >= places:
+                        start_us = max(start_us, past[fragment - places][last] + return_us)
+                arrived_us = exit_us[stage] = start_us + time_us
+                starts.append(start_us)
+            past.append(tuple(exit_us))
+            yield ready_us, tuple(starts), past[-1]
 
     def _fragments(self, cut: Sequence[int]) -> Iterator[tuple[float, list[float]]]:
         """When each fragment is ready, and what it takes in each stage."""
@@ -410,11 +468,13 @@ class ItemProblem(Derived):
                 max_fragment_bytes=self.max_fragment_bytes, max_fragments=self.max_fragments
             ),
         )
-        document = {
+        document: dict[str, object] = {
             "bytes": of_bytes.digest(),
             "items": self.sequence.digest,
             "max_fragment_items": self.max_fragment_items,
         }
+        if self.windows:
+            document["windows"] = self.model.words()["windows"]
         return hashlib.sha256(_canonical(document)).hexdigest()
 
 
@@ -429,8 +489,13 @@ def item_problem_of(
     """Return the problem of a question that gives items in place of a message's bytes.
 
     Raises InvalidInput, naming the field, for what items do not go with: models that are no plain
-    stages, an alignment, a smallest fragment, and cuts that differ from stage to stage.
+    stages, an alignment, a smallest fragment, and cuts that differ from stage to stage;
+    NeedsPlainStages for a machine that has more than windows.
     """
+    windows: tuple[Window, ...] = ()
+    if isinstance(model, Machine):
+        model.check_windows_alone()
+        windows, model = model.windows, model.pipeline
     if not isinstance(model, Pipeline):
         raise InvalidInput(
             f"items need plain stages, and this is of the kind {model.kind}", field="items"
@@ -451,7 +516,12 @@ def item_problem_of(
             field="allow_refragmentation",
         )
     return ItemProblem(
-        model, sequence, limits.max_fragment_bytes, max_fragment_items, limits.max_fragments
+        model,
+        sequence,
+        limits.max_fragment_bytes,
+        max_fragment_items,
+        limits.max_fragments,
+        windows,
     )
 
 

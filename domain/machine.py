@@ -279,6 +279,18 @@ class Machine(Derived):
                 return name, j
         return "windows", None
 
+    def check_windows_alone(self) -> None:
+        """Raise NeedsPlainStages, whose field is relative to the pipeline, for the first word of a
+        stage that is set: messages that are cut between items cross plain stages and windows.
+        """
+        for j, rules in enumerate(self.rules):
+            for word in _set(rules, StageRules()):
+                raise NeedsPlainStages(
+                    f"stage {j + 1}: {word} is set, and items cross plain stages and windows "
+                    "alone: each stage handles one fragment at a time and hands it on at once",
+                    field=f"stages.{j}.{word}",
+                )
+
     def with_rules(
         self, *, lanes: Mapping[int, int] | None = None, places: Mapping[int, int] | None = None
     ) -> Machine:

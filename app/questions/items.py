@@ -9,16 +9,24 @@ from analysis.items import ItemsQuestion
 from app.questions.question import check_saved, notices_of_costs
 from app.questions.source import FitNow, Resolved, Source, Stored, field_of, resolve
 from contract.limits import MAX_SIMULATED
-from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined, SluiceError
+from domain.errors import (
+    InconsistentInput,
+    Infeasible,
+    InvalidInput,
+    ItemsDeclined,
+    SluiceError,
+)
 from domain.fit import FitOptions, FitShape, beyond_measured, cut_sizes
 from domain.items import (
     FillRule,
+    ItemCut,
     ItemProblem,
     ItemSequence,
     ItemTimes,
     item_problem_of,
     layout,
 )
+from domain.machine import Machine
 from domain.model import CostModel
 from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
@@ -31,7 +39,7 @@ _NOT_IN_DRAWS = Notice(
     "costs. Solve with costs at both ends of their errors, and compare",
 )
 _UNTIL = FillRule()
-_OF_PIPELINE = ("stages",)
+_OF_PIPELINE = ("stages", "windows")
 _OF_ITEMS = ("bytes", "ready_us", "stage_us", "names")
 _OF_LIMITS = ("max_fragment_bytes", "max_fragments", "max_fragment_items")
 
@@ -51,6 +59,7 @@ class AskedItems:
     fit_options: FitOptions | None = None
     save_as: str | None = None
     current_bytes: int | None = None
+    max_fragment_items: int | None = None
 
     def __post_init__(self) -> None:
         check_saved(self.save_as, self.source)
@@ -95,8 +104,17 @@ def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> Pr
     ItemsDeclined for what items do not go with, and what a fit does.
     """
     found = found_for_items(asked.source, asked.fit_options, stored, asked.sequence.total_bytes)
-    problem = items_problem(found.model, asked.sequence, asked.limits, asked.source, fragment_cap)
-    problem.check_feasible()
+    problem = items_problem(
+        found.model,
+        asked.sequence,
+        asked.limits,
+        asked.source,
+        fragment_cap,
+        max_fragment_items=asked.max_fragment_items,
+    )
+    if asked.current_bytes is not None:
+        cut = layout(asked.sequence, asked.current_bytes, asked.fill)
+        _check_fits(problem, cut, "uncertainty.current")
     return PreparedItems(asked, problem, found, _digest(asked, problem, found))
 
 
@@ -109,7 +127,7 @@ def found_for_items(
             "a narrowed fit is of fragments that an answer has, and of items these are not known",
             field="fit_options.shape",
         )
-    return resolve(source, stored, FitNow(options, message_bytes))
+    return resolve(source, stored, FitNow(options, message_bytes), machines=True)
 
 
 def items_problem(
@@ -118,11 +136,13 @@ def items_problem(
     limits: FragmentLimits,
     source: Source,
     fragment_cap: int,
+    *,
+    max_fragment_items: int | None = None,
 ) -> ItemProblem:
-    """Return the problem of items across a model. Raises ItemsDeclined and InvalidInput, naming the
-    field of the request.
+    """Return the problem of items across a model. Raises ItemsDeclined, InvalidInput, Infeasible,
+    and NeedsPlainStages for a machine that has more than windows, naming the field of the request.
     """
-    if not isinstance(model, Pipeline):
+    if not isinstance(model, Pipeline | Machine):
         raise ItemsDeclined(
             "items need the time of every stage, and this is an aggregate", field=field_of(source)
         )
@@ -133,7 +153,9 @@ def items_problem(
         limits.min_fragment_bytes, limits.max_fragment_bytes, limits.alignment_bytes, most
     )
     try:
-        return item_problem_of(model, sequence, capped)
+        problem = item_problem_of(model, sequence, capped, max_fragment_items=max_fragment_items)
+        problem.check_feasible()
+        return problem
     except SluiceError as refusal:
         refusal.field = _field_in_request(refusal.field, source)
         raise
@@ -174,6 +196,7 @@ def run_items(
         problem.check_cut(ends)
     except InvalidInput as refusal:
         raise InvalidInput(refusal.detail, field="cut") from None
+    _check_fits(problem, ends, "cap_bytes" if cut.ends is None else "cut")
     intervals = len(ends) * len(problem.pipeline)
     if intervals > MAX_SIMULATED:
         raise InconsistentInput(
@@ -182,6 +205,14 @@ def run_items(
             field="cap_bytes" if cut.ends is None else "cut",
         )
     return ItemsRun(problem, problem.simulate(ends), found.said, found.profile)
+
+
+def _check_fits(problem: ItemProblem, cut: ItemCut, field: str) -> None:
+    """Raise Infeasible, which names this field, where a fragment does not fit a window."""
+    try:
+        problem.places(cut)
+    except Infeasible as refusal:
+        raise Infeasible(refusal.detail, field=field) from None
 
 
 def _field_in_request(field: str | None, source: Source) -> str | None:

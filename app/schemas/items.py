@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from analysis.items import ItemLimit, ItemPath, ItemsSolved, PricedCap, cap_mib
+from analysis.items import (
+    ItemLimit,
+    ItemPath,
+    ItemsSolved,
+    PricedCap,
+    WindowSlots,
+    cap_mib,
+    most_of_cap,
+)
 from app.questions.items import AskedItems, PreparedItems
-from app.schemas.base import notices_out, revision_out, timestamp
+from app.schemas.base import notices_out, revision_out, same_named, timestamp
 from app.schemas.fits import fit_out, given_fit_out
+from app.schemas.in_flight import ends_of
 from app.schemas.source import options_of, source_of
 from app.schemas.stages import constraints_out, limits_of, pipeline_or_none
-from app.text.numbers import format_count, format_percent, format_size
+from app.text.in_flight import format_in_budget
+from app.text.numbers import format_count, format_counted, format_percent, format_size
 from app.text.units import format_against, format_time, printable
 from contract.items import (
     BestCapOut,
@@ -23,9 +33,11 @@ from contract.items import (
     ItemsOut,
     ListedItemsIn,
     SetItemsOut,
+    SlotsOut,
 )
 from contract.limits import MAX_OVERHEAD_US
 from contract.optimize import ItemsOptimizeOut, OptimizeIn
+from contract.pipeline import PipelineOut
 from contract.uncertainty import RepeatIn
 from domain.errors import (
     FieldProblem,
@@ -34,11 +46,15 @@ from domain.errors import (
     InvalidInput,
     ItemsDeclined,
 )
-from domain.items import CapChoice, Fill, FillRule, ItemProblem, ItemSequence
+from domain.items import CapChoice, Fill, FillRule, ItemProblem, ItemSequence, ItemSolution
+from domain.machine import Machine
+from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
 from domain.solution import relative_excess
+from domain.uncertain_answer import Thresholds
 
 _STRATEGIES = ("auto", "exact")
+_MARGIN = Thresholds().margin
 _SHOWN_CAPS = 8  # of a list in the first sentence
 MIB = 2**20
 # What a message that is cut between items cannot have, by field, and why.
@@ -71,12 +87,13 @@ def asked_items(asked: OptimizeIn) -> AskedItems:
         sequence=sequence,
         fill=fill_of(asked.fill) or FillRule(),
         source=source_of(asked),
-        limits=limits_of(asked.constraints),
+        limits=limits_of(asked.constraints, items=True),
         relative_gap=asked.relative_gap,
         time_limit_s=asked.time_limit_s,
         fit_options=options_of(asked),
         save_as=asked.save_as,
         current_bytes=_current_bytes(asked, sequence),
+        max_fragment_items=asked.constraints.max_fragment_items,
     )
 
 
@@ -179,9 +196,9 @@ def items_answer(
         bottleneck_stage=busy.index(max(busy)),
         best_fixed=None,
         baselines=(),
-        constraints=constraints_out(prepared.asked.limits),
+        constraints=constraints_out(prepared.asked.limits, prepared.asked.max_fragment_items),
         allow_refragmentation=False,
-        pipeline=pipeline_or_none(problem.pipeline),
+        pipeline=pipeline_or_none(crossed_by(problem)),
         aggregate=None,
         fit=fit_out(fitted, None) if fitted else given_fit_out(given) if given else None,
         profile=revision_out(profile),
@@ -193,8 +210,8 @@ def items_answer(
         fill=FillOut(prepared.asked.fill.rule.value, prepared.asked.fill.first_bytes),
         fragment_items=solution.fragment_items,
         set_items=_set_items(prepared.asked.fill, found),
-        best_cap=_best_cap_out(found.best_cap, solution.latency_us),
-        current=_current_out(found.current, solution.latency_us),
+        best_cap=_best_cap_out(problem, found.best_cap, solution.latency_us),
+        current=_current_out(problem, found.current, solution.latency_us),
         limit=limit_out(problem, found.path),
     )
 
@@ -204,7 +221,19 @@ def items_out(sequence: ItemSequence) -> ItemsOut:
     return ItemsOut(sequence.item_bytes, sequence.ready_us, sequence.names, dict(sequence.stage_us))
 
 
-def _best_cap_out(found: CapChoice | None, latency_us: float) -> BestCapOut | None:
+def crossed_by(problem: ItemProblem) -> Pipeline | Machine:
+    """Return what the items cross: plain stages, or with windows a machine."""
+    return problem.model if problem.windows else problem.pipeline
+
+
+def slots_out(found: Iterable[WindowSlots]) -> tuple[SlotsOut, ...]:
+    """Return the slots of windows as they are sent."""
+    return tuple(same_named(SlotsOut, one) for one in found)
+
+
+def _best_cap_out(
+    problem: ItemProblem, found: CapChoice | None, latency_us: float
+) -> BestCapOut | None:
     if found is None:
         return None
     return BestCapOut(
@@ -216,34 +245,88 @@ def _best_cap_out(found: CapChoice | None, latency_us: float) -> BestCapOut | No
         loss=relative_excess(found.latency_us, latency_us, latency_us),
         layouts=found.layouts,
         is_complete=found.is_complete,
+        slots=problem.places(found.cut),
     )
 
 
-def _current_out(found: PricedCap | None, latency_us: float) -> CurrentCapOut | None:
+def _current_out(
+    problem: ItemProblem, found: PricedCap | None, latency_us: float
+) -> CurrentCapOut | None:
     if found is None:
         return None
-    return CurrentCapOut(found.cap_bytes, len(found.cut), found.latency_us, found.loss(latency_us))
+    return CurrentCapOut(
+        found.cap_bytes,
+        len(found.cut),
+        found.latency_us,
+        found.loss(latency_us),
+        problem.places(found.cut),
+    )
 
 
 def _set_items(fill: FillRule, found: ItemsSolved) -> SetItemsOut:
     solution, best, current = found.solution, found.best_cap, found.current
     caps = tuple(size / MIB for size in solution.fragment_bytes)
-    cap = None if best is None else cap_mib(best.from_bytes, best.to_bytes)
-    listed = ", ".join(map(repr, caps[:_SHOWN_CAPS]))
-    if len(caps) > _SHOWN_CAPS:
-        listed += f", … {format_count(len(caps))} in all"
+    most = None if best is None else most_of_cap(solution.problem, best)
+    cap = None if best is None else cap_mib(best.from_bytes, most)
+    against = None
+    if current is not None:
+        yours = f"your {format_size(current.cap_bytes, with_bytes=False)}"
+        against = (current.latency_us, yours)
+    if fill.rule is Fill.BEFORE and found.slots and best is not None:
+        words = _buffers_words(found, best, against)
+    else:
+        words = _caps_words(fill, found, cap)
+        if against is not None:
+            words += f": {format_against(solution.latency_us, *against)}"
+    return SetItemsOut(f"{words}.", caps, cap, slots_out(found.slots))
+
+
+def _caps_words(fill: FillRule, found: ItemsSolved, cap_mb: float | None) -> str:
+    """What makes this cut: a cap for each fragment, or one instead; with windows how many at a
+    time.
+    """
     of_list, of_cap = (
         ("bucket_cap_mb_list=", "bucket_cap_mb=")
         if fill.rule is Fill.UNTIL
         else ("caps in MiB: ", "one cap in MiB: ")
     )
-    words = f"Set {of_list}[{listed}]"
-    if cap is not None:
-        words += f" (or {of_cap}{cap!r})"
-    if current is not None:
-        yours = f"your {format_size(current.cap_bytes, with_bytes=False)}"
-        words += f": {format_against(solution.latency_us, current.latency_us, yours)}"
-    return SetItemsOut(f"{words}.", caps, cap)
+    words = f"Set {of_list}[{_listed(found.solution)}]"
+    if cap_mb is not None:
+        words += f" (or {of_cap}{cap_mb!r})"
+    if found.slots:
+        words += f", {format_count(found.slots[0].slots)} at a time"
+    return words
+
+
+def _listed(solution: ItemSolution) -> str:
+    caps = [size / MIB for size in solution.fragment_bytes]
+    listed = ", ".join(map(repr, caps[:_SHOWN_CAPS]))
+    return listed if len(caps) <= _SHOWN_CAPS else f"{listed}, … {format_count(len(caps))} in all"
+
+
+def _buffers_words(found: ItemsSolved, best: CapChoice, against: tuple[float, str] | None) -> str:
+    """How many buffers of what size to have for one cap, and for the best cut where that takes
+    less.
+    """
+    problem, latency_us = found.solution.problem, found.solution.latency_us
+    size = most_of_cap(problem, best) or best.from_bytes
+    words = f"Set {_buffers(problem, problem.places(best.cut)[0], size)}"
+    if against is not None:
+        words += f": {format_against(best.latency_us, *against)}"
+    less = 1.0 - latency_us / best.latency_us
+    if less <= _MARGIN:
+        return words
+    slots = found.slots[0]
+    return (
+        f"{words}. With {_buffers(problem, slots.slots, slots.slot_bytes)}, filled unequally to "
+        f"[{_listed(found.solution)}] MiB, it takes {format_percent(less)} less"
+    )
+
+
+def _buffers(problem: ItemProblem, count: int, size_bytes: int) -> str:
+    budget = problem.windows[0].bytes
+    size = format_in_budget(size_bytes, size_bytes if budget is None else budget)
+    return f"{format_counted(count, 'buffer')} of {size} ({size_bytes} bytes)"
 
 
 def limit_out(problem: ItemProblem, path: ItemPath) -> ItemsLimitOut:
@@ -262,6 +345,10 @@ def limit_out(problem: ItemProblem, path: ItemPath) -> ItemsLimitOut:
             f"Overheads limit it, those of {named} most: {format_time(path.overheads_us)} of the "
             "latency."
         ),
+        ItemLimit.RETURN: (
+            f"Windows limit it: {format_time(path.return_us)} pass until their places are free "
+            "again."
+        ),
     }
     return ItemsLimitOut(
         path.limit.value,
@@ -270,6 +357,7 @@ def limit_out(problem: ItemProblem, path: ItemPath) -> ItemsLimitOut:
         path.bytes_us,
         path.overheads_us,
         sentences[path.limit],
+        path.return_us,
     )
 
 
@@ -293,13 +381,37 @@ def items_facts(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:
     if answer.current is not None:
         cap = format_size(answer.current.cap_bytes)
         yield "your cap", f"{cap}: {_cap_words(answer.current)}"
+    yield from slots_facts(answer.set_items.slots, answer.pipeline)
     yield "what limits", answer.limit.sentence
+
+
+def slots_facts(
+    slots: Iterable[SlotsOut], pipeline: PipelineOut | None
+) -> Iterator[tuple[str, str]]:
+    """Yield labels and values of the slots of windows."""
+    for found in slots:
+        assert pipeline is not None, "windows are of a pipeline"
+        window = pipeline.windows[found.window]
+        budget = window.get("bytes")
+        size = format_in_budget(
+            found.slot_bytes, budget if isinstance(budget, int) else found.slot_bytes
+        )
+        words = [
+            f"{format_counted(found.slots, 'slot')} of {size}",
+            f"{format_count(found.used)} in use at once",
+            f"{format_count(found.enough)} enough for this cut",
+        ]
+        if found.costs_us > 0.0:
+            words.append(f"{format_time(found.costs_us)} less without it")
+        yield "window", f"{ends_of(window)}: {', '.join(words)}"
 
 
 def _cap_words(found: BestCapOut | CurrentCapOut) -> str:
     noun = "fragment" if found.fragments == 1 else "fragments"
     more = f", {format_percent(found.loss)} more" if found.loss > 0.0 else ""
-    return f"{format_count(found.fragments)} {noun}, {format_time(found.latency_us)}{more}"
+    at_once = f", {format_counted(found.slots[0], 'slot')}" if found.slots else ""
+    took = format_time(found.latency_us)
+    return f"{format_count(found.fragments)} {noun}{at_once}, {took}{more}"
 
 
 def _items_words(counts: tuple[int, ...]) -> str:

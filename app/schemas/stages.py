@@ -37,7 +37,7 @@ from contract.sensitivities import (
     WindowSensitivityOut,
 )
 from domain.aggregate import Aggregate
-from domain.errors import InvalidStage
+from domain.errors import InconsistentInput, InvalidStage
 from domain.machine import Machine, StageRules, Window, check_plain
 from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage, stage_name
@@ -148,8 +148,15 @@ def _ranges_of(costs: LineCostIn | RangesCostIn | StageOut) -> tuple[FitRange, .
     return (FitRange(costs.overhead_us, costs.ns_per_byte, None),)
 
 
-def limits_of(given: ConstraintsIn | ConstraintsOut) -> FragmentLimits:
-    """Return the domain's limits. Raises InvalidLimits."""
+def limits_of(given: ConstraintsIn | ConstraintsOut, *, items: bool = False) -> FragmentLimits:
+    """Return the domain's limits; that on the number of items is said by whoever takes `items`.
+
+    Raises InvalidLimits, and InconsistentInput for one on items without any.
+    """
+    if not items and given.max_fragment_items is not None:
+        raise InconsistentInput(
+            "max_fragment_items goes with items alone", field="constraints.max_fragment_items"
+        )
     return FragmentLimits(
         given.min_fragment_bytes,
         given.max_fragment_bytes,
@@ -228,9 +235,17 @@ def given_aggregate(aggregate: AggregateOut) -> dict[str, object]:
     return {each.name: getattr(aggregate, each.name) for each in fields(AggregateIn)}
 
 
-def constraints_out(limits: FragmentLimits) -> ConstraintsOut:
-    """Return the limits as they are sent."""
-    return same_named(ConstraintsOut, limits)
+def constraints_out(
+    limits: FragmentLimits, max_fragment_items: int | None = None
+) -> ConstraintsOut:
+    """Return the limits as they are sent; of items those on their number, too."""
+    return ConstraintsOut(
+        limits.min_fragment_bytes,
+        limits.max_fragment_bytes,
+        limits.alignment_bytes,
+        limits.max_fragments,
+        max_fragment_items,
+    )
 
 
 # --- what was sent and stored ---------------------------------------------------------------------

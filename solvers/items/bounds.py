@@ -12,7 +12,8 @@ Traps     only lines with an overhead that is not negative may be counted once f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, inf
 
@@ -22,8 +23,10 @@ from numpy.typing import NDArray
 from contract.limits import MAX_NS_PER_BYTE, MAX_STAGES
 from domain.errors import StrategyDeclined
 from domain.items import ItemCut, ItemProblem
+from domain.machine import Machine, StageRules
+from domain.model import CostModel
 from domain.pipeline import FitRange, Pipeline, Stage
-from domain.problem import FragmentLimits, Problem
+from domain.problem import FragmentLimits, problem_of
 from domain.solution import Solution, Strategy
 from solvers.backends import backend_of
 from solvers.contract import Deadline, SolveOptions
@@ -38,6 +41,7 @@ _PAIR_WORK = 2e7  # cells of all pairs together
 _MAX_PAIR_FRAGMENTS = 400
 _MAX_CURVE_LINES = 8  # below the ready curve, that are solved for
 _BYTES_S, _BYTES_GAP = 0.1, 1e-3  # of one run of the solver of any byte
+_WINDOW_LINES, _WINDOWS_S = 3, 1.0  # lines for which it is run with windows, and time of each
 
 
 def label_bounds(problem: ItemProblem, known_us: float) -> LabelBounds:
@@ -66,6 +70,7 @@ class _Following:
         self._head = np.zeros_like(arrays.spent_us)
         for place, stage in enumerate(self._stages):
             self._head[place, 1:] = _min_us(stage, sizes) + np.diff(own[place])
+        self._floor = np.array([_floor_us(lines) for lines in self._lines])
         tails = np.cumsum(self._head[::-1, -1])[::-1]  # of the last fragment, from a stage on
         self._behind = np.append(tails[1:], 0.0)
 
@@ -74,6 +79,11 @@ class _Following:
         arrays, count = self._arrays, len(self._stages)
         rest = np.array([self._work_us(place) for place in range(count)])
         rest += self._behind[:, None]
+        windows = np.zeros((len(arrays.window_first), arrays.items + 1))
+        for place, first in enumerate(arrays.window_first.tolist()):
+            windows[place] = self._window_us(place)
+            rest[first] = np.maximum(rest[first], windows[place])
+            windows[place, self._fewest < arrays.window_places[place]] = -inf
         rest[:, -1] = 0.0
         most = int(_PAIR_WORK / (arrays.items * max(1, count * (count - 1) // 2)))
         for first in range(count):
@@ -88,7 +98,7 @@ class _Following:
         left = arrays.spent_us[:, -1:] - arrays.spent_us + self._behind[:, None]
         left[:, -1] = 0.0
         is_rising = all(_rises(stage) for stage in self._stages)
-        return LabelBounds(self._head, rest, ready, left, is_rising)
+        return LabelBounds(self._head, rest, ready, left, is_rising, self._floor, windows)
 
     def _own(self, place: int) -> Floats:
         """(m+1,) what the first items take by themselves in this stage, without its own cost."""
@@ -105,6 +115,24 @@ class _Following:
         )
         work: Floats = np.maximum.reduce(list(of_lines)) + self._own_left[place]
         return work
+
+    def _window_us(self, place: int) -> Floats:
+        """(m+1,) what the window of this place lets the items that are left take at least, from
+        when it has a place: of b, those whose fragments take most of it.
+
+        Fragments b apart wait for each other, and so does all that they take between the window's
+        ends, and the way back in between; some stage behind its last one follows.
+        """
+        arrays = self._arrays
+        first, last = int(arrays.window_first[place]), int(arrays.window_last[place])
+        places, back_us = int(arrays.window_places[place]), float(arrays.window_return_us[place])
+        through = sum(
+            (self._work_us(stage) for stage in range(first, last + 1)),
+            np.zeros(arrays.items + 1),
+        )
+        through += back_us * np.maximum(0.0, self._fewest - places)
+        behind_us = float(self._head[last + 1 :, 1:].min(axis=1, initial=inf).sum())
+        return through / places + behind_us
 
     def _fewest_behind(self) -> Floats:
         """(m+1,) the fewest fragments that the items which are left need."""
@@ -161,6 +189,11 @@ def _lines_below(stage: Stage, smallest: int, largest: int) -> list[Line]:
     return lines
 
 
+def _floor_us(lines: list[Line]) -> float:
+    """What any fragment takes in a stage, beside what its bytes take where that is one line."""
+    return max(each for each, _ in lines)
+
+
 def _min_us(stage: Stage, sizes: Ints) -> Floats:
     """What a fragment of each of these sizes, or any larger one, takes at least."""
     floor, start = np.full(len(sizes), inf), 0.0
@@ -191,31 +224,61 @@ class AnyByte:
     cut: ItemCut | None
 
 
+_NOTHING = AnyByte(0.0, None)
+
+
 def any_byte(problem: ItemProblem, deadline: Deadline) -> AnyByte:
-    """Return a bound by cuts at any byte, and what is near the cut behind it.
+    """Return a bound by cuts at any byte, without windows, and what is near the cut behind it.
 
     Each line below the ready curve is a front stage: fragments are no later than it. What items
     take by themselves counts by the least of it a byte.
     """
+    curve = _curve(problem)
+    lines = curve[:: -(-len(curve) // _MAX_CURVE_LINES)]
+    plain = replace(problem, windows=())
+    return max(_by_lines(plain, lines, _BYTES_S, deadline), key=_bound_us, default=_NOTHING)
+
+
+def any_byte_in_windows(problem: ItemProblem, deadline: Deadline) -> AnyByte:
+    """Return the same within windows of fragments, by the lines that bound best without them."""
+    curve = _curve(problem)
+    lines = curve[:: -(-len(curve) // _MAX_CURVE_LINES)]
+    plain = replace(problem, windows=())
+    by_line = zip(_by_lines(plain, lines, _BYTES_S, deadline), lines, strict=False)
+    ranked = sorted(by_line, key=lambda found: -found[0].bound_us)
+    best = [line for _, line in ranked[:_WINDOW_LINES]]
+    return max(_by_lines(problem, best, _WINDOWS_S, deadline), key=_bound_us, default=_NOTHING)
+
+
+def _bound_us(found: AnyByte) -> float:
+    return found.bound_us
+
+
+def _curve(problem: ItemProblem) -> list[Line]:
     arrays = arrays_of(problem)
-    sizes = np.diff(arrays.ends_bytes)
+    return _lines_below_curve(arrays.ends_bytes, arrays.ready_us)
+
+
+def _by_lines(
+    problem: ItemProblem, lines: Sequence[Line], line_s: float, deadline: Deadline
+) -> Iterator[AnyByte]:
+    """Yield what each of these lines bounds; of those for which there is no time, nothing."""
+    sizes = np.diff(arrays_of(problem).ends_bytes)
     stages = tuple(
         _with_items(stage, column, sizes)
         for stage, column in zip(problem.pipeline.stages, problem.item_us, strict=True)
     )
-    curve = _lines_below_curve(arrays.ends_bytes, arrays.ready_us)
-    step = -(-len(curve) // _MAX_CURVE_LINES)
-    best = AnyByte(0.0, None)
-    for start_us, us_per_byte in curve[::step]:
+    for start_us, us_per_byte in lines:
         left_s = deadline.remaining_s
         if left_s <= 0.0:
-            break
-        options = SolveOptions(_BYTES_GAP, min(_BYTES_S, left_s))
+            return
+        options = SolveOptions(_BYTES_GAP, min(line_s, left_s))
         found = _at_any_byte(problem, stages, 1000.0 * us_per_byte, options)
-        if found is not None and start_us + found.lower_bound_us > best.bound_us:
+        if found is None:
+            yield _NOTHING
+        else:
             cut = _nearest(problem, found.schedule.fragment_bytes)
-            best = AnyByte(start_us + found.lower_bound_us, cut)
-    return best
+            yield AnyByte(start_us + found.lower_bound_us, cut)
 
 
 def _nearest(problem: ItemProblem, fragment_bytes: tuple[int, ...]) -> ItemCut | None:
@@ -233,14 +296,21 @@ def _at_any_byte(
 ) -> Solution | None:
     if ns_per_byte > MAX_NS_PER_BYTE or len(stages) == MAX_STAGES:
         return None
+    windows = problem.windows
     if ns_per_byte > 0.0:
         stages = (Stage.of_line("ready", overhead_us=0.0, ns_per_byte=ns_per_byte), *stages)
-    cap = problem.max_fragment_bytes
+        windows = tuple(
+            replace(window, first=window.first + 1, last=window.last + 1) for window in windows
+        )
+    cap = problem.most_bytes
     if cap is not None and cap < max(problem.sequence.item_bytes):
         cap = None  # items above it are sent whole
     limits = FragmentLimits(max_fragment_bytes=cap, max_fragments=problem.max_fragments)
-    asked = Problem(
-        Pipeline(stages), problem.sequence.total_bytes, limits, fragment_cap=len(problem.sequence)
+    model: CostModel = Pipeline(stages)
+    if windows:
+        model = Machine(Pipeline(stages), (StageRules(),) * len(stages), windows)
+    asked = problem_of(
+        model, problem.sequence.total_bytes, limits, fragment_cap=len(problem.sequence)
     )
     try:
         return backend_of(asked.model).solve(asked, Strategy.EXACT, options)

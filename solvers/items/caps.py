@@ -72,7 +72,7 @@ def best_cap(problem: ItemProblem, rule: FillRule, deadline: Deadline) -> CapCho
 
 
 def _started(problem: ItemProblem, rule: FillRule) -> CapWalk:
-    is_before, limit = rule.rule is Fill.BEFORE, problem.max_fragment_bytes
+    is_before, limit = rule.rule is Fill.BEFORE, problem.most_bytes
     largest, total = max(problem.sequence.item_bytes), problem.sequence.total_bytes
     first = min(largest, limit or largest) if is_before else 1
     last = min(total, limit or total) if is_before else total

@@ -16,8 +16,8 @@ MAX_CELLS = 2**26  # of four bytes
 
 
 def is_one_wire(problem: ItemProblem) -> bool:
-    """Return whether there is one stage, of one line."""
-    return len(problem.pipeline) == 1 and problem.pipeline.all_lines
+    """Return whether there is one stage, of one line, and no window."""
+    return len(problem.pipeline) == 1 and problem.pipeline.all_lines and not problem.windows
 
 
 def unlimited_cut(problem: ItemProblem) -> ItemCut:

@@ -18,9 +18,14 @@ MAX_CELLS = 2**25  # of four bytes; about a third of a second
 
 
 def is_two_stage(problem: ItemProblem) -> bool:
-    """Return whether there are two stages of one line each, and no ready times."""
+    """Return whether there are two stages of one line each, no ready times, and no windows."""
     is_ready = not any(problem.sequence.ready_us or ())
-    return len(problem.pipeline) == 2 and problem.pipeline.all_lines and is_ready
+    return (
+        len(problem.pipeline) == 2
+        and problem.pipeline.all_lines
+        and is_ready
+        and not problem.windows
+    )
 
 
 def two_stage_cut(problem: ItemProblem, known_us: float) -> ItemCut | None:

@@ -2,8 +2,9 @@
 
 Source    docs/theory.md, "Items"; the same in C: kernels/native/items.c, item_labels.c.
 Notation  m items, n stages; (i, j]: the fragment of items i+1 .. j, counted from 1; f(j): when a
-          stage has done items 1 .. j at the soonest; C: `spent_us`; F: the times of a label.
-Cost      a row O(m); a label O(n) for each end that it is extended to.
+          stage has done items 1 .. j at the soonest; C: `spent_us`; F: the times of a label: of
+          stages, then of each window when its last places but one are free, newest first.
+Cost      a row O(m); a label O(its times) for each end that it is extended to.
 Exact     the operations of the C code in its order: the same bits.
 Traps     latencies are without the pipeline's delay.
 """
@@ -34,7 +35,8 @@ class ItemArrays:
     `ready_us`, `ends_bytes`, `earliest` (m+1); `spent_us` (n, m+1): costs without overheads, of a
     stage with several ranges those of the items alone; `overhead_us` (n) of stages of one line;
     `ranges`, `first_range` (n), and the ranges of all stages one behind the other. `earliest[j]` is
-    the least i of an admitted fragment (i, j], at most j - 1.
+    the least i of an admitted fragment (i, j], at most j - 1. Windows (w): stages, fragments that
+    one holds and bytes, in slots of a cut's greatest fragment, 0 for any, and when a place is back.
     """
 
     ready_us: Floats
@@ -48,6 +50,11 @@ class ItemArrays:
     range_ns_per_byte: Floats
     earliest: Ints
     max_fragments: int
+    window_first: Ints
+    window_last: Ints
+    window_places: Ints
+    window_bytes: Ints
+    window_return_us: Floats
 
     @property
     def items(self) -> int:
@@ -58,6 +65,11 @@ class ItemArrays:
     def stages(self) -> int:
         """How many stages there are."""
         return len(self.overhead_us)
+
+    @property
+    def label_times(self) -> int:
+        """How many times a label has: of each stage, and of each window its places but one."""
+        return self.stages + int((self.window_places - 1).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,9 @@ class LabelBounds:
     `head_us` (n, m+1): what a fragment that begins with item u takes; `rest_us` (n, m+1): from when
     a stage may begin with item u+1 to the end; `ready_rest_us` (m+1): from 0 to the end, by the
     ready times of items u+1 .. m; `left_us` (n, m+1): what a stage, and those behind it, have to do
-    once it has done u items. `is_rising`: no fragment takes less with an item more.
+    once it has done u items. `is_rising`: no fragment takes less with an item more. `floor_us`
+    (n,): what a fragment takes beside its `spent_us`; `window_rest_us` (w, m+1): from the mean of
+    when a window's places are free to the end, -infinite where fewer fragments may be left.
     """
 
     head_us: Floats
@@ -94,6 +108,8 @@ class LabelBounds:
     ready_rest_us: Floats
     left_us: Floats
     is_rising: bool
+    floor_us: Floats
+    window_rest_us: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +128,24 @@ class PlainItems:
     """The kernels of items in Python, called as those in C."""
 
     def latency_us(self, arrays: ItemArrays, ends: Sequence[int], most_us: float = inf) -> float:
-        """Return the latency of this cut, or more than `most_us` once it is certain to be."""
+        """Return the latency of this cut, or more than `most_us` once it is certain to be; infinite
+        where a fragment does not fit a window.
+        """
         free_us = [0.0] * arrays.stages
         cost = _costs(arrays)
-        for first, last in pairwise((0, *ends)):
+        windows = _windows(arrays, _places(arrays, ends))
+        if any(window.places < 1 for window in windows):
+            return inf
+        for fragment, (first, last) in enumerate(pairwise((0, *ends))):
             ready = float(arrays.ready_us[last])
             for stage, time_us in enumerate(cost(first, last)):
-                ready = free_us[stage] = max(ready, free_us[stage]) + time_us
+                start_us = max(ready, free_us[stage])
+                for window in windows:
+                    if window.first == stage and fragment >= window.places:
+                        start_us = max(start_us, window.back_us[fragment - window.places])
+                ready = free_us[stage] = start_us + time_us
+            for window in windows:
+                window.back_us.append(free_us[window.last] + window.return_us)
             if ready > most_us:
                 break
         return free_us[-1]
@@ -232,6 +259,39 @@ class PlainItems:
         return PlainLabels(arrays, bounds, width, target_us)
 
 
+@dataclass(slots=True)
+class _Window:
+    """A window, the fragments that it holds, and when the place of each is free again."""
+
+    first: int
+    last: int
+    places: int
+    return_us: float
+    back_us: list[float]
+
+
+def _windows(arrays: ItemArrays, places: Sequence[int]) -> list[_Window]:
+    return [
+        _Window(*window, [])
+        for window in zip(
+            arrays.window_first.tolist(),
+            arrays.window_last.tolist(),
+            places,
+            arrays.window_return_us.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _places(arrays: ItemArrays, ends: Sequence[int]) -> list[int]:
+    """How many fragments of this cut each window holds, counted at the greatest one."""
+    sizes = arrays.ends_bytes[[0, *ends]]
+    greatest = int((sizes[1:] - sizes[:-1]).max())
+    held = [size // greatest if size else len(ends) for size in arrays.window_bytes.tolist()]
+    given = arrays.window_places.tolist()
+    return [min(one or most, most) for one, most in zip(given, held, strict=True)]
+
+
 def filled(arrays: ItemArrays, walk: CapWalk, cap_bytes: int) -> Ends:
     """Return the layout of this cap by the walk's rule."""
     ends, sizes, items = list[int](), arrays.ends_bytes, arrays.items
@@ -327,11 +387,16 @@ class PlainLabels:
         self._left: list[list[float]] = bounds.left_us.T.tolist()
         self._ready_rest: list[float] = bounds.ready_rest_us.tolist()
         self._is_rising = bounds.is_rising
+        self._floor: list[float] = bounds.floor_us.tolist()
+        self._spent: list[list[float]] = arrays.spent_us.tolist()
+        self._windows = _windows(arrays, arrays.window_places.tolist())
+        self._window_rest: list[list[float]] = bounds.window_rest_us.tolist()
         self._is_counted = arrays.max_fragments < arrays.items
         self._best, self._dropped = inf, inf
         self._last: _Label | None = None
         self._next, self._work, self._live = 1, 0, [0]
-        start = self._clamped(0, [0.0] * arrays.stages)
+        all_free = [-inf] * (arrays.label_times - arrays.stages)
+        start = self._clamped(0, [0.0] * arrays.stages + all_free)
         self._at: list[list[_Label]] = [[] for _ in self._ready]
         self._at[0].append(_Label(start, self._bound(0, start), 0, None, 0))
 
@@ -378,7 +443,7 @@ class PlainLabels:
                 is_live |= count <= arrays.max_fragments
                 continue
             is_short, after = True, list[float]()
-            for before, time_us, rest_us in zip(label.times, times, left, strict=True):
+            for before, time_us, rest_us in zip(label.times, times, left, strict=False):
                 ready = max(ready, before) + time_us
                 after.append(ready)
                 is_short &= ready + rest_us < target
@@ -389,7 +454,7 @@ class PlainLabels:
                 continue
             if self._is_rising and not is_short:
                 continue
-            after = self._clamped(end, after)
+            after = self._clamped(end, self._taken(label.times, after))
             bound = self._bound(end, after)
             if bound < target:
                 self._offer(end, _Label(after, bound, end, label, count))
@@ -420,17 +485,59 @@ class PlainLabels:
             return False
         return all(own <= its for own, its in zip(one.times, other.times, strict=True))
 
+    def _taken(self, before: list[float], after: list[float]) -> list[float]:
+        """A new label's times with the places that its last fragment and those before it leave."""
+        place, kept, coming = self._arrays.stages, list[float](), list[tuple[int, float]]()
+        for window in self._windows:
+            newest = after[window.last] + window.return_us
+            back = [newest, *before[place : place + window.places - 1]]
+            coming.append((window.first, back.pop()))
+            kept += back
+            place += window.places - 1
+        for first, back_us in coming:
+            after[first] = max(after[first], back_us)
+        return after + kept
+
     def _clamped(self, item: int, times: list[float]) -> list[float]:
-        """Each time raised to what the next fragment lets it be."""
+        """Each time raised to what the next fragment lets it be, and those of places to when the
+        fragments can come that take them.
+        """
         ready, raised = self._ready[item + 1], list[float]()
-        for time_us, head_us in zip(times, self._head[item + 1], strict=True):
+        for time_us, head_us in zip(times, self._head[item + 1], strict=False):
             raised.append(max(ready, time_us))
             ready = raised[-1] + head_us
+        for window in self._windows:
+            for ahead in range(window.places - 1, 0, -1):
+                back_us = times[len(raised)]
+                raised.append(max(back_us, self._soonest(item, ahead, window.first, raised)))
         return raised
 
+    def _soonest(self, item: int, ahead: int, stage: int, times: list[float]) -> float:
+        """When the fragment so many behind the next one can be in this stage; infinite without
+        one.
+        """
+        if item + ahead >= self._arrays.items:
+            return inf
+        soonest_us = self._ready[item + 1 + ahead]
+        for place in range(stage + 1):
+            spent = self._spent[place]
+            own_us = ahead * self._floor[place] + (spent[item + ahead] - spent[item])
+            soonest_us = max(soonest_us, times[place] + own_us)
+        return soonest_us
+
     def _bound(self, item: int, times: list[float]) -> float:
-        rests = zip(times, self._rest[item], strict=True)
-        return max(self._ready_rest[item], *(time_us + rest_us for time_us, rest_us in rests))
+        rests = zip(times, self._rest[item], strict=False)
+        bound = max(self._ready_rest[item], *(time_us + rest_us for time_us, rest_us in rests))
+        place = self._arrays.stages
+        for window, rest in zip(self._windows, self._window_rest, strict=True):
+            end = place + window.places - 1
+            if rest[item] > -inf:
+                total = times[window.first]
+                for back_us in times[place:end]:
+                    total += back_us
+                bound = max(bound, total / window.places + rest[item])
+            place = end
+        return bound
 
 
 def _costs(arrays: ItemArrays) -> Callable[[int, int], list[float]]:

@@ -47,6 +47,13 @@ class _Items(ctypes.Structure):
         ("range_cost", _Address),
         ("earliest", _Address),
         ("max_fragments", _Long),
+        ("windows", _Long),
+        ("window_first", _Address),
+        ("window_last", _Address),
+        ("window_places", _Address),
+        ("window_bytes", _Address),
+        ("window_return", _Address),
+        ("room", _Address),
     ]
     keep: tuple[NDArray[Any], ...]
 
@@ -85,6 +92,8 @@ class _LabelProblem(ctypes.Structure):
         ("is_counted", _Long),
         ("width", _Long),
         ("target_us", _Double),
+        ("floor_us", _Address),
+        ("window_rest_us", _Address),
     ]
     keep: tuple[Any, ...]
 
@@ -124,7 +133,9 @@ class NativeItems:
         self.labels_free = _typed(library.sluice_item_labels_free, None, _Address)
 
     def latency_us(self, arrays: ItemArrays, ends: Sequence[int], most_us: float = inf) -> float:
-        """Return the latency of this cut, or more than `most_us` once it is certain to be."""
+        """Return the latency of this cut, or more than `most_us` once it is certain to be; infinite
+        where a fragment does not fit a window.
+        """
         cut = np.array(ends, dtype=np.int64)
         latency: float = self._latency(_items(arrays), len(cut), address_of(cut), most_us)
         return latency
@@ -193,15 +204,20 @@ class NativeItems:
         MemoryError.
         """
         of = _items(arrays)
-        parts = (bounds.head_us, bounds.rest_us, bounds.ready_rest_us, bounds.left_us)
+        parts = (
+            *(bounds.head_us, bounds.rest_us, bounds.ready_rest_us, bounds.left_us),
+            *(bounds.floor_us, bounds.window_rest_us),
+        )
         kept = tuple(np.ascontiguousarray(part, dtype=np.float64) for part in parts)
+        addresses = list(map(address_of, kept))
         problem = _LabelProblem(
             ctypes.pointer(of),
-            *map(address_of, kept),
+            *addresses[:4],
             int(bounds.is_rising),
             int(arrays.max_fragments < arrays.items),
             width,
             target_us,
+            *addresses[4:],
         )
         problem.keep = (of, *kept)
         handle = self.labels_new(ctypes.byref(problem))
@@ -248,10 +264,23 @@ def _items(arrays: ItemArrays) -> _Items:
         np.ascontiguousarray(arrays.range_ns_per_byte, dtype=np.float64),
         np.ascontiguousarray(arrays.earliest, dtype=np.int64),
     )
-    native = _Items(
-        arrays.items, arrays.stages, *(column.ctypes.data for column in keep), arrays.max_fragments
+    windows = (
+        np.ascontiguousarray(arrays.window_first, dtype=np.int64),
+        np.ascontiguousarray(arrays.window_last, dtype=np.int64),
+        np.ascontiguousarray(arrays.window_places, dtype=np.int64),
+        np.ascontiguousarray(arrays.window_bytes, dtype=np.int64),
+        np.ascontiguousarray(arrays.window_return_us, dtype=np.float64),
+        np.empty(len(arrays.window_first) * arrays.items),
     )
-    native.keep = keep
+    native = _Items(
+        arrays.items,
+        arrays.stages,
+        *(column.ctypes.data for column in keep),
+        arrays.max_fragments,
+        len(arrays.window_first),
+        *(column.ctypes.data for column in windows),
+    )
+    native.keep = (*keep, *windows)
     return native
 
 

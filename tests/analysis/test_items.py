@@ -46,7 +46,7 @@ def test_the_parts_of_a_path_sum_to_the_latency(
     assert abs(total_us - problem.latency_us(cut)) < 1e-6
     assert (path.stage is None) == (path.limit is ItemLimit.CALCULATION)
     times = problem.simulate(cut)
-    steps, _ = critical_steps(times.ready_us, times.in_stages.exit_us)
+    steps, _, _ = critical_steps(problem, times)
     for (fragment, stage), (later, further) in pairwise(steps):
         end_us = times.in_stages.exit_us[fragment][stage]
         assert end_us == times.in_stages.start_us[later][further]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from app.console.argument_parts import condition
+from app.text.units import parse_whole
 from app.ui.grammar import Arguments, Command
 from app.ui.options import add_items, add_words, body_of_options, says_items
 from contract.declare import words_of
@@ -69,6 +70,12 @@ def add_arguments(command: Command) -> None:
         "them",
     )
     add_items(command)
+    command.option(
+        "--max-fragment-items",
+        read=parse_whole,
+        metavar="COUNT",
+        help="with --items: most items of a fragment",
+    )
     command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
     command.flag("--sensitivities", help="say how the latency moves with the costs of each stage")
     add_words(command, [word for word in WORDS if word.place[0] not in _FIRST])
@@ -130,6 +137,9 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
         from app.console.items import items_of
 
         body |= items_of(arguments, settings)
+        if arguments.max_fragment_items is not None:
+            limits = body.get("constraints") or {}
+            body["constraints"] = {**limits, "max_fragment_items": arguments.max_fragment_items}
         if arguments.message_bytes is None:
             body.pop("message_bytes", None)
     if body.get("items") is not None:

@@ -27,7 +27,7 @@ from app.questions.items import PreparedItems, prepare_items
 from app.questions.question import PreparedQuestion, Question, prepare
 from app.questions.source import Resolved, Source, Stored
 from app.schemas.base import dump_json, parse_json
-from app.schemas.items import asked_items, items_answer
+from app.schemas.items import asked_items, crossed_by, items_answer
 from app.schemas.source import as_job
 from app.verbs.optimize.answer import (
     Answer,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 
 _QUICK_ITEMS = 500  # items times stages: some milliseconds
+_QUICK_IN_WINDOWS = 50  # the same where labels have the places of windows, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,8 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
     def is_quick(self) -> bool:
         """Whether solving is small enough to be tried in this process."""
         problem = self.prepared.problem
-        return len(problem.sequence) * len(problem.pipeline) <= _QUICK_ITEMS
+        most = _QUICK_IN_WINDOWS if problem.windows else _QUICK_ITEMS
+        return len(problem.sequence) * len(problem.pipeline) <= most
 
     def run_here(self) -> ItemsSolved | None:
         """Solve where that is quick."""
@@ -216,7 +218,7 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
         found, solution = self.prepared.found, result.solution
         profile, name = found.profile, self.prepared.asked.save_as
         if name is not None:
-            profile = _saved(unit, name, found, self.prepared.problem.pipeline)[0]
+            profile = _saved(unit, name, found, crossed_by(self.prepared.problem))[0]
         answer = self._answer(result, profile)
         record = AnswerRecord(
             id=answer.id,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from analysis.items import critical_steps, item_path
+from analysis.items import critical_steps, item_path, window_slots
 from app.questions.items import ItemsRun
 from app.questions.simulate import PricedCut, Simulation
 from app.schemas.base import notices_out, revision_out
-from app.schemas.items import items_out, limit_out
+from app.schemas.items import crossed_by, items_out, limit_out, slots_out
 from app.schemas.stages import aggregate_out, pipeline_out
 from contract.simulate import (
     DeliveredOut,
@@ -61,7 +61,7 @@ def sent_items(found: ItemsRun) -> ItemsRunOut:
         for place, size in enumerate(sizes)
         for stage, span in enumerate(zip(spans.start_us[place], spans.exit_us[place], strict=True))
     )
-    steps, _ = critical_steps(times.ready_us, spans.exit_us)
+    steps, _, _ = critical_steps(problem, times)
     busy = spans.busy_us()
     return ItemsRunOut(
         message_bytes=problem.sequence.total_bytes,
@@ -70,13 +70,14 @@ def sent_items(found: ItemsRun) -> ItemsRunOut:
         critical_path=tuple(PathStepOut(*step) for step in steps),
         bottleneck_stage=busy.index(max(busy)),
         busy_us=busy,
-        pipeline=pipeline_out(problem.pipeline),
+        pipeline=pipeline_out(crossed_by(problem)),
         profile=revision_out(found.profile),
         warnings=notices_out((*found.said, *problem.sequence.notices)),
         items=items_out(problem.sequence),
         cut=times.cut,
         ready_us=times.ready_us,
         limit=limit_out(problem, item_path(problem, times.cut)),
+        slots=slots_out(window_slots(problem, times.cut)),
     )
 
 

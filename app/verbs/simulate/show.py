@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.questions.simulate import Cut
+from app.schemas.items import slots_facts
 from app.schemas.stages import stored_stages
 from app.text.numbers import format_count, format_counted, format_percent, format_sizes
 from app.text.units import PROVEN_BOUND, format_proven, format_time, printable
@@ -42,6 +43,7 @@ def items_parts(found: ItemsRunOut) -> Iterator[Part]:
             ("items", format_count(len(found.items.bytes))),
             ("latency", format_time(found.latency_us)),
             ("bottleneck", f"{names[bottleneck]}, busy for {busy}"),
+            *slots_facts(found.slots, found.pipeline),
             ("what limits", found.limit.sentence),
         )
     )

@@ -6,14 +6,15 @@
 
 /* Source    docs/theory.md, "Items", labels.
    Notation  a label at j: the times F (n) at which the stages have done items 1 .. j of some cut,
-             raised to what any further fragment lets them be; its bound; where it came from.
+             raised to what any further fragment lets them be; of each window when the places of
+             its last fragments but one place are free, newest first; its bound; where it came from.
    Cost      labels times ends they are extended to; a list is no longer than the width.
    Exact     while no list is cut; what is dropped is remembered by the least bound among it.
    Traps     a list is final once its item is behind: labels are named by their place in it. What
              is as good as another is never dropped for it, and has no greater bound. */
 
 typedef struct {
-    double *F;     /* (room, n) */
+    double *F;     /* (room, width of a label) */
     double *bound; /* (room) */
     int64_t *from, *parent, *count; /* (room) the label before, and fragments so far */
     int64_t *order; /* (room) the places in use by rising bound, then the free ones */
@@ -24,6 +25,8 @@ struct sluice_item_labels {
     sluice_label_problem problem;
     list_of *at;         /* (m+1) */
     int64_t *live;       /* (m+1) items whose labels are still extended, ascending */
+    double *F;           /* (times) of a new label */
+    int64_t times;       /* in a label: of n stages, and of each window its places but one */
     int64_t items, live_count, next, work;
     double best, dropped; /* the best latency, and the least bound of what was dropped */
     int64_t best_from, best_parent;
@@ -35,10 +38,10 @@ static void list_free(list_of *list)
     free(list->order);
 }
 
-static int list_grow(list_of *list, int64_t n)
+static int list_grow(list_of *list, int64_t times)
 {
     int64_t room = list->room ? 2 * list->room : 4;
-    void *F = realloc(list->F, (size_t)(room * n) * sizeof *list->F);
+    void *F = realloc(list->F, (size_t)(room * times) * sizeof *list->F);
     list->F = F ? F : list->F;
     void *bound = realloc(list->bound, (size_t)room * sizeof *list->bound);
     list->bound = bound ? bound : list->bound;
@@ -58,26 +61,81 @@ static int list_grow(list_of *list, int64_t n)
     return 0;
 }
 
-/* Raise each time to what the next fragment, which begins with item j+1, lets it be. */
+/* Raise each time to what the next fragment, which begins with item j+1, lets it be; and when places
+   are free again to when the fragments can come that take them: the d-th behind the next one is not
+   ready before item j+1+d, and not in a stage before it has handled d fragments of d items. */
 static void clamp(const sluice_label_problem *problem, int64_t j, double *F)
 {
-    const int64_t n = problem->of->stages, row = problem->of->items + 1;
-    double ready = problem->of->ready_us[j + 1];
+    const sluice_items *of = problem->of;
+    const int64_t n = of->stages, m = of->items, row = m + 1;
+    double ready = of->ready_us[j + 1];
     for (int64_t s = 0; s < n; s++) {
         F[s] = ready > F[s] ? ready : F[s];
         ready = F[s] + problem->head_us[s * row + j + 1];
     }
+    double *back = F + n;
+    for (int64_t w = 0; w < of->windows; w++)
+        for (int64_t d = of->window_places[w] - 1; d > 0; d--, back++) {
+            if (j + d >= m) { /* no fragment waits for this place */
+                *back = INFINITY;
+                continue;
+            }
+            double soonest = of->ready_us[j + 1 + d];
+            for (int64_t s = 0; s <= of->window_first[w]; s++) {
+                const double *spent = of->spent_us + s * row;
+                double ahead = (double)d * problem->floor_us[s] + (spent[j + d] - spent[j]);
+                soonest = F[s] + ahead > soonest ? F[s] + ahead : soonest;
+            }
+            *back = soonest > *back ? soonest : *back;
+        }
 }
 
 static double bound_of(const sluice_label_problem *problem, int64_t j, const double *F)
 {
-    const int64_t n = problem->of->stages, row = problem->of->items + 1;
+    const sluice_items *of = problem->of;
+    const int64_t n = of->stages, row = of->items + 1;
     double bound = problem->ready_rest_us[j];
     for (int64_t s = 0; s < n; s++) {
         double here = F[s] + problem->rest_us[s * row + j];
         bound = here > bound ? here : bound;
     }
+    const double *back = F + n;
+    for (int64_t w = 0; w < of->windows; w++) {
+        const int64_t places = of->window_places[w];
+        const double rest = problem->window_rest_us[w * row + j];
+        if (rest > -INFINITY) {
+            double sum = F[of->window_first[w]];
+            for (int64_t d = 0; d < places - 1; d++)
+                sum += back[d];
+            double here = sum / (double)places + rest;
+            bound = here > bound ? here : bound;
+        }
+        back += places - 1;
+    }
     return bound;
+}
+
+/* The places that a new label's last fragment and those before it leave: F has the times of stages
+   at which it ends, `before` is the label that it extends. */
+static void take_places(const sluice_items *of, const double *before, double *F)
+{
+    double next[SLUICE_ITEMS_MAX_WINDOWS];
+    double *back = F + of->stages;
+    before += of->stages;
+    for (int64_t w = 0; w < of->windows; w++) {
+        const int64_t kept = of->window_places[w] - 1;
+        double newest = F[of->window_last[w]] + of->window_return[w];
+        next[w] = kept ? before[kept - 1] : newest;
+        for (int64_t d = kept - 1; d > 0; d--)
+            back[d] = before[d - 1];
+        if (kept)
+            back[0] = newest;
+        back += kept, before += kept;
+    }
+    for (int64_t w = 0; w < of->windows; w++) {
+        double *first = F + of->window_first[w];
+        *first = next[w] > *first ? next[w] : *first;
+    }
 }
 
 INLINE int is_below(int64_t n, const double *one, const double *other)
@@ -96,16 +154,22 @@ sluice_item_labels *sluice_item_labels_new(const sluice_label_problem *problem)
         return NULL;
     labels->problem = *problem;
     labels->items = problem->of->items;
+    labels->times = problem->of->stages;
+    for (int64_t w = 0; w < problem->of->windows; w++)
+        labels->times += problem->of->window_places[w] - 1;
+    labels->F = calloc((size_t)labels->times, sizeof *labels->F);
     labels->at = calloc(room, sizeof *labels->at);
     labels->live = calloc(room, sizeof *labels->live);
-    if (!labels->at || !labels->live || list_grow(labels->at, problem->of->stages)) {
+    if (!labels->at || !labels->live || !labels->F || list_grow(labels->at, labels->times)) {
         sluice_item_labels_free(labels);
         return NULL;
     }
-    double F[SLUICE_ITEMS_MAX_STAGES] = {0.0};
+    double *F = labels->F;
+    for (int64_t place = problem->of->stages; place < labels->times; place++)
+        F[place] = -INFINITY; /* all places are free */
     clamp(problem, 0, F);
     list_of *start = labels->at;
-    memcpy(start->F, F, (size_t)problem->of->stages * sizeof *F);
+    memcpy(start->F, F, (size_t)labels->times * sizeof *F);
     start->bound[0] = bound_of(problem, 0, F);
     start->from[0] = start->parent[0] = -1;
     start->count[0] = 0;
@@ -141,7 +205,7 @@ static int offer(sluice_item_labels *labels, int64_t j, const double *F, double 
                  int64_t parent, int64_t count)
 {
     const sluice_label_problem *problem = &labels->problem;
-    const int64_t n = problem->of->stages;
+    const int64_t n = labels->times;
     list_of *to = labels->at + j;
     const int is_full = to->labels >= problem->width;
     if (is_full && bound >= labels->dropped && bound >= to->bound[to->order[to->labels - 1]])
@@ -200,7 +264,7 @@ static int extend(sluice_item_labels *labels, int64_t i, int64_t j)
     const sluice_items *of = problem->of;
     const int64_t n = of->stages, m = of->items, row = m + 1;
     const list_of *at = labels->at + i;
-    double time[SLUICE_ITEMS_MAX_STAGES], F[SLUICE_ITEMS_MAX_STAGES];
+    double time[SLUICE_ITEMS_MAX_STAGES], *F = labels->F;
     int is_live = !problem->is_rising;
     for (int64_t s = 0; s < n; s++)
         time[s] = item_cost(of, s, i, j);
@@ -208,7 +272,7 @@ static int extend(sluice_item_labels *labels, int64_t i, int64_t j)
     for (int64_t o = 0; o < at->labels; o++) {
         double target = target_of(labels), ready = of->ready_us[j];
         const int64_t l = at->order[o], count = at->count[l] + 1;
-        const double *before = at->F + l * n;
+        const double *before = at->F + l * labels->times;
         if (at->bound[l] >= target)
             break; /* and so are all behind it */
         if (problem->is_counted && count + (j < m) > of->max_fragments) {
@@ -232,6 +296,7 @@ static int extend(sluice_item_labels *labels, int64_t i, int64_t j)
         }
         if (problem->is_rising && !is_short)
             continue;
+        take_places(of, before, F);
         clamp(problem, j, F);
         double bound = bound_of(problem, j, F);
         if (bound < target && offer(labels, j, F, bound, i, l, count))
@@ -308,6 +373,6 @@ void sluice_item_labels_free(sluice_item_labels *labels)
     if (labels->at)
         for (int64_t j = 0; j <= labels->items; j++) /* the problem may be gone */
             list_free(labels->at + j);
-    free(labels->at), free(labels->live);
+    free(labels->at), free(labels->live), free(labels->F);
     free(labels);
 }

@@ -16,17 +16,45 @@
 
 /* ---- latency ----------------------------------------------------------------------------------- */
 
+/* How many fragments of this cut each window holds; 0 where its greatest one does not fit. */
+static int places_of(const sluice_items *of, int64_t count, const int64_t *ends, int64_t *places)
+{
+    int64_t greatest = 1;
+    for (int64_t q = 0, i = 0; q < count; i = ends[q++]) {
+        int64_t size = of->bytes[ends[q]] - of->bytes[i];
+        greatest = size > greatest ? size : greatest;
+    }
+    for (int64_t w = 0; w < of->windows; w++) {
+        int64_t held = of->window_bytes[w] ? of->window_bytes[w] / greatest : count;
+        int64_t given = of->window_places[w];
+        places[w] = given && given < held ? given : held;
+        if (!held)
+            return 0;
+    }
+    return 1;
+}
+
 double sluice_items_latency(const sluice_items *of, int64_t count, const int64_t *ends,
                             double most_us)
 {
     double free_at[SLUICE_ITEMS_MAX_STAGES] = {0.0};
-    const int64_t n = of->stages;
+    int64_t places[SLUICE_ITEMS_MAX_WINDOWS];
+    const int64_t n = of->stages, windows = of->windows, m = of->items;
+    if (windows && !places_of(of, count, ends, places))
+        return INFINITY;
     for (int64_t q = 0, i = 0; q < count; i = ends[q++]) {
         double ready = of->ready_us[ends[q]];
         for (int64_t s = 0; s < n; s++) {
             double start = ready > free_at[s] ? ready : free_at[s];
+            for (int64_t w = 0; w < windows; w++)
+                if (of->window_first[w] == s && q >= places[w]) {
+                    double back = of->room[w * m + q - places[w]];
+                    start = back > start ? back : start;
+                }
             ready = free_at[s] = start + item_cost(of, s, i, ends[q]);
         }
+        for (int64_t w = 0; w < windows; w++)
+            of->room[w * m + q] = free_at[of->window_last[w]] + of->window_return[w];
         if (ready > most_us)
             break;
     }

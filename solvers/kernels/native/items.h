@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-enum { SLUICE_ITEMS_MAX_STAGES = 64 };
+enum { SLUICE_ITEMS_MAX_STAGES = 64, SLUICE_ITEMS_MAX_WINDOWS = 64 };
 
 typedef struct {
     int64_t items, stages;         /* m, n: at least 1, at most SLUICE_ITEMS_MAX_STAGES stages */
@@ -24,9 +24,16 @@ typedef struct {
     const double *range_cost;      /* (all ranges) us per 1000 bytes */
     const int64_t *earliest;       /* (m+1) the least i of an admitted fragment (i, j]; never falls */
     int64_t max_fragments;
+    int64_t windows;               /* w, at most SLUICE_ITEMS_MAX_WINDOWS */
+    const int64_t *window_first, *window_last; /* (w) stages */
+    const int64_t *window_places;  /* (w) fragments that it holds; 0: any number */
+    const int64_t *window_bytes;   /* (w) bytes, in slots of a cut's greatest fragment; 0: any */
+    const double *window_return;   /* (w) us until a place is free again */
+    double *room;                  /* (w, m) that a latency writes into */
 } sluice_items;
 
-/* The latency of the cut with these ends (count), or more than `most_us` once it is certain to be. */
+/* The latency of the cut with these ends (count), or more than `most_us` once it is certain to be;
+   infinite where a fragment does not fit a window. */
 double sluice_items_latency(const sluice_items *of, int64_t count, const int64_t *ends,
                             double most_us);
 
@@ -80,11 +87,15 @@ typedef struct {
     int64_t is_counted;      /* max_fragments counts */
     int64_t width;           /* labels that are kept of an item */
     double target_us;        /* labels that reach it are dropped, since nothing below it is sought */
+    const double *floor_us;  /* (n) what any fragment takes in a stage at least, beside spent_us */
+    const double *window_rest_us; /* (w, m+1) from the mean of when its places are free to the end;
+                                     -infinite where fewer fragments than places may be left */
 } sluice_label_problem;
 
 typedef struct sluice_item_labels sluice_item_labels;
 
-/* NULL where memory is short. What the problem points at has to outlive it. */
+/* NULL where memory is short. What the problem points at has to outlive it. Windows hold fragments,
+   no bytes. */
 sluice_item_labels *sluice_item_labels_new(const sluice_label_problem *problem);
 
 /* Goes on for about this much work. 1 once it has ended, 0 before, -1 where memory is short. */

@@ -14,6 +14,16 @@ _THREE = question(
     time_limit_s=600,
     uncertainty={"current": {"repeat": 9}},
 )
+_SLOTS = question(
+    {
+        **stages((1, 500), (3, 1000), (1, 250)),
+        "windows": [{"from": "stage 1", "to": "stage 3", "bytes": 20}],
+    },
+    {"bytes": PI, "ready_us": PI_READY},
+    time_limit_s=600,
+    fill={"rule": "before"},
+    uncertainty={"current": {"repeat": 9}},
+)
 _MISTAKES: dict[str, dict[str, Any]] = {
     "beside-a-size": {"message_bytes": 12},
     "aligned": {"constraints": {"alignment_bytes": 4}},
@@ -22,11 +32,18 @@ _MISTAKES: dict[str, dict[str, Any]] = {
     "first-without-a-rule": {"fill": {"first_bytes": 4}},
     "unlike-columns": {"items": {"bytes": [1, 2], "ready_us": [1]}},
     "no-bytes": {"items": {"bytes": [0]}},
+    "above-a-window": {
+        "pipeline": {
+            **stages((2, 1000)),
+            "windows": [{"from": "stage 1", "to": "stage 1", "bytes": 3}],
+        }
+    },
 }
 HTTP: tuple[Http, ...] = (
     post("items/optimize", "/optimize", _THREE),
     post("items/optimize-before", "/optimize", {**_THREE, "fill": {"rule": "before"}}),
     page("items-answer", "/ui/answers/<items/optimize>"),
+    post("items/optimize-slots", "/optimize", _SLOTS),
     post("items/simulate", "/simulate", small(cut=[2, 5])),
     post("items/simulate-cap", "/simulate", small(cap_bytes=4, fill={"rule": "before"})),
     *(post(f"items/{name}", "/optimize", {**small(), **more}) for name, more in _MISTAKES.items()),
@@ -34,6 +51,7 @@ HTTP: tuple[Http, ...] = (
 _FILES = ("<folder>/items-stages.json", "--items", "<folder>/items.csv")
 COMMANDS: tuple[Command, ...] = (
     command("items-optimize", "optimize", *_FILES, "--current", "4", *PATIENT),
+    command("items-memory", "optimize", *_FILES, "--fill", "before", "--memory", "9", *PATIENT),
     command("items-simulate", "simulate", *_FILES, "--cut", "2,5"),
 )
 FILES: dict[str, Any] = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import inf, log10
 from random import Random
 
 from domain.items import ItemCut, ItemProblem, ItemSequence
+from domain.machine import Window
 from domain.pipeline import FitRange, Pipeline, Stage
 
 ORACLES = (
@@ -111,7 +113,7 @@ def some_problem(
     free = ItemProblem(pipeline, sequence, limits[0], limits[1])
     if has_limits is not False and random.random() < 0.25:
         limits[2] = random.randint(free.min_fragments, items)
-    return ItemProblem(pipeline, sequence, *limits)
+    return ItemProblem(pipeline, sequence, limits[0], limits[1], limits[2])
 
 
 def all_cuts(items: int) -> Iterator[ItemCut]:
@@ -120,18 +122,64 @@ def all_cuts(items: int) -> Iterator[ItemCut]:
         yield (*(item + 1 for item in range(items - 1) if mask >> item & 1), items)
 
 
+def with_windows(random: Random, problem: ItemProblem, *, has_bytes: bool = True) -> ItemProblem:
+    """The same with one or two windows of up to 4 fragments, or of bytes that hold every item."""
+    sizes, stages = problem.sequence.item_bytes, len(problem.pipeline)
+    mean_us = sum(stage.time_us(sum(sizes) / len(sizes)) for stage in problem.pipeline.stages)
+    windows = []
+    for _ in range(random.randint(1, 2)):
+        first = random.randint(0, stages - 1)
+        last = random.randint(first, stages - 1)
+        fragments: int | None = random.randint(1, 4)
+        held = None
+        if has_bytes and random.random() < 0.6:
+            held = random.randint(max(sizes), max(sizes) + sum(sizes))
+            fragments = random.choice((None, fragments))
+        back_us = random.choice((0.0, 0.0, random.random() * mean_us))
+        windows.append(Window(first, last, fragments, held, back_us))
+    free = replace(problem, windows=tuple(windows), max_fragments=None)
+    if problem.max_fragments is None:
+        return free
+    return replace(free, max_fragments=max(problem.max_fragments, free.min_fragments))
+
+
 def plain_latency_us(problem: ItemProblem, cut: ItemCut) -> float:
-    """The latency fragment by fragment, from the items themselves and the stages' own costs."""
-    free, first, ready = [0.0] * len(problem.pipeline), 0, problem.sequence.ready_us
+    """The latency stage by stage, from the items themselves and the stages' own costs; with windows
+    each rule by itself, again and again until nothing is later.
+    """
+    stages, ready = problem.pipeline.stages, problem.sequence.ready_us
     columns = dict(problem.sequence.stage_us)
-    for last in cut:
-        time = max(ready[:last]) if ready is not None else 0.0
-        for place, stage in enumerate(problem.pipeline.stages):
-            own = sum(columns[stage.name][first:last]) if stage.name in columns else 0.0
-            size = sum(problem.sequence.item_bytes[first:last])
-            free[place] = time = max(time, free[place]) + stage.time_us(size) + own
-        first = last
-    return free[-1] + problem.pipeline.delay_us
+    spans = list(pairwise((0, *cut)))
+    sizes = [sum(problem.sequence.item_bytes[first:last]) for first, last in spans]
+    takes = [
+        [
+            stage.time_us(size)
+            + (sum(columns[stage.name][first:last]) if stage.name in columns else 0.0)
+            for stage in stages
+        ]
+        for (first, last), size in zip(spans, sizes, strict=True)
+    ]
+    starts = [[max(ready[: cut[q]]) if ready else 0.0] * len(stages) for q in range(len(cut))]
+    has_changed = True
+    while has_changed:
+        has_changed = False
+        for q, place in ((q, place) for q in range(len(cut)) for place in range(len(stages))):
+            waits = []
+            if q:
+                waits.append(starts[q - 1][place] + takes[q - 1][place])
+            if place:
+                waits.append(starts[q][place - 1] + takes[q][place - 1])
+            for window in problem.windows:
+                held = len(cut) if window.fragments is None else window.fragments
+                if window.bytes is not None:
+                    held = min(held, window.bytes // max(sizes))
+                if window.first == place and q >= held:
+                    end = starts[q - held][window.last] + takes[q - held][window.last]
+                    waits.append(end + window.return_us)
+            latest = max([starts[q][place], *waits])
+            if latest > starts[q][place]:
+                starts[q][place], has_changed = latest, True
+    return starts[-1][-1] + takes[-1][-1] + problem.pipeline.delay_us
 
 
 def is_admitted(problem: ItemProblem, cut: ItemCut) -> bool:
@@ -140,6 +188,8 @@ def is_admitted(problem: ItemProblem, cut: ItemCut) -> bool:
         return False
     for first, last in pairwise((0, *cut)):
         size = sum(problem.sequence.item_bytes[first:last])
+        if any(window.bytes is not None and size > window.bytes for window in problem.windows):
+            return False
         if last - first == 1:
             continue
         if size > (problem.max_fragment_bytes or size):

@@ -126,7 +126,7 @@ def entry_of(job: JobRecord) -> InputState:
     asked = _asked(job)
     entry = InputState.of_question(
         _message_bytes(asked),
-        limits_of(asked.constraints),
+        limits_of(asked.constraints, items=True),
         may_refragment=asked.allow_refragmentation,
         profile=asked.profile,
         pipeline=asked_pipeline(asked.pipeline) if asked.pipeline else None,

@@ -22,6 +22,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import isfinite
+from operator import lt, sub
 
 from contract.limits import MAX_ITEMS, MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_OVERHEAD_US
 from domain.derived import Derived
@@ -110,8 +111,8 @@ class ItemSequence(Derived):
 
     def fragment_bytes(self, cut: Sequence[int]) -> tuple[int, ...]:
         """Return the size of each fragment of this cut."""
-        ends = self.ends_bytes
-        return tuple(ends[last] - ends[first] for first, last in pairwise((0, *cut)))
+        ends = [self.ends_bytes[last] for last in cut]
+        return tuple(map(sub, ends, (0, *ends)))
 
     def reversed(self) -> ItemSequence:
         """Return the items in the opposite order, without ready times. Raises InvalidInput where
@@ -317,7 +318,7 @@ class ItemProblem(Derived):
         """Raise InvalidInput unless these are the ends of a cut of these items."""
         if not cut or cut[-1] != len(self.sequence):
             raise InvalidInput("expected a last end at the last item", field="fragment_items")
-        if any(not first < last for first, last in pairwise((0, *cut))):
+        if not all(map(lt, (0, *cut), cut)):
             raise InvalidInput("expected at least one item a fragment", field="fragment_items")
 
     def admits(self, cut: Sequence[int]) -> bool:
@@ -325,6 +326,8 @@ class ItemProblem(Derived):
         self.check_cut(cut)
         if self.max_fragments is not None and len(cut) > self.max_fragments:
             return False
+        if self.max_fragment_bytes is None and self.max_fragment_items is None:
+            return True
         return all(last <= self.longest_from(first) for first, last in pairwise((0, *cut)))
 
     def latency_us(self, cut: Sequence[int]) -> float:
@@ -334,21 +337,27 @@ class ItemProblem(Derived):
         where it is no cut of these items.
         """
         self.check_cut(cut)
-        exit_us = [0.0] * len(self.pipeline)
-        for ready_us, times_us in self._fragments(cut):
-            for stage, time_us in enumerate(times_us):
-                ready_us = exit_us[stage] = max(ready_us, exit_us[stage]) + time_us
-        return exit_us[-1] + self.pipeline.delay_us
+        entry_us = self._ready_us(cut)
+        for times_us in self._times_us(cut):
+            free_us, exit_us = 0.0, list[float]()
+            for ready_us, time_us in zip(entry_us, times_us, strict=True):
+                free_us = (ready_us if ready_us > free_us else free_us) + time_us
+                exit_us.append(free_us)
+            entry_us = exit_us
+        return entry_us[-1] + self.pipeline.delay_us
 
     def simulate(self, cut: Sequence[int]) -> ItemTimes:
         """Return every (fragment, stage) interval of this cut, for a timeline. Raises InvalidInput
         where it is no cut of these items.
         """
         self.check_cut(cut)
-        ready, starts, exits = list[float](), list[tuple[float, ...]](), list[tuple[float, ...]]()
+        ready, starts, exits = (
+            self._ready_us(cut),
+            list[tuple[float, ...]](),
+            list[tuple[float, ...]](),
+        )
         exit_us = [0.0] * len(self.pipeline)
-        for ready_us, times_us in self._fragments(cut):
-            ready.append(ready_us)
+        for ready_us, *times_us in zip(ready, *self._times_us(cut), strict=True):
             row = list[float]()
             for stage, time_us in enumerate(times_us):
                 start_us = max(ready_us, exit_us[stage])
@@ -359,15 +368,21 @@ class ItemProblem(Derived):
         in_stages = FragmentTimes(tuple(starts), tuple(exits), self.pipeline.delay_us)
         return ItemTimes(tuple(cut), tuple(ready), in_stages)
 
-    def _fragments(self, cut: Sequence[int]) -> Iterator[tuple[float, list[float]]]:
-        """When each fragment is ready, and what it takes in each stage."""
-        sizes = self.sequence.fragment_bytes(cut)
-        for (first, last), size in zip(pairwise((0, *cut)), sizes, strict=True):
-            times_us = self.pipeline.times_us(size)
-            for stage, column in enumerate(self.item_us):
-                if column is not None:
-                    times_us[stage] += sum(column[first:last])
-            yield self.sequence.all_ready_us[last], times_us
+    def _ready_us(self, cut: Sequence[int]) -> list[float]:
+        """When each fragment is ready."""
+        all_ready_us = self.sequence.all_ready_us
+        return [all_ready_us[last] for last in cut]
+
+    def _times_us(self, cut: Sequence[int]) -> list[list[float]]:
+        """What each fragment takes in each stage, a list a stage."""
+        sizes, found = self.sequence.fragment_bytes(cut), list[list[float]]()
+        for stage, column in zip(self.pipeline.stages, self.item_us, strict=True):
+            times_us = stage.times_us(sizes)
+            if column is not None:
+                parts = zip(times_us, pairwise((0, *cut)), strict=True)
+                times_us = [time_us + sum(column[first:last]) for time_us, (first, last) in parts]
+            found.append(times_us)
+        return found
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:

@@ -124,9 +124,11 @@ class PlainItems:
         return free_us[-1]
 
     def one_stage(self, arrays: ItemArrays) -> Ends:
-        """Return the best cut of one stage of one line, of any number of fragments."""
+        """Return the best cut of one stage that takes no less for an item more, of any number of
+        fragments.
+        """
         done = [0.0] * len(arrays.ready_us)
-        row = _Row(arrays, 0, is_empty=False)
+        row = _row_of(arrays, 0)
         came = row.fill(done, arrays.ready_us.tolist(), done)
         ends, last = list[int](), arrays.items
         while last > 0:
@@ -135,7 +137,7 @@ class PlainItems:
         return tuple(reversed(ends))
 
     def few(self, arrays: ItemArrays, most: int) -> Ends:
-        """Return the best cut of at most so many fragments; none where that admits none."""
+        """Return the same of at most so many fragments; none where that admits none."""
         return self._counted(arrays, most, 0)
 
     def two_stages(self, arrays: ItemArrays, most: int) -> Ends:
@@ -145,7 +147,7 @@ class PlainItems:
         return self._counted(arrays, most, 1)
 
     def _counted(self, arrays: ItemArrays, most: int, stage: int) -> Ends:
-        row, count = _Row(arrays, stage, is_empty=stage > 0), len(arrays.ready_us)
+        row, count = _row_of(arrays, stage), len(arrays.ready_us)
         done = [0.0] + [inf] * arrays.items
         entry, came = arrays.ready_us.tolist(), list[list[int]]()
         front, overhead = arrays.spent_us[0].tolist(), float(arrays.overhead_us[0])
@@ -301,6 +303,85 @@ class _Row:
                 best = done[came[j]] - spent[came[j]]
             out[j] = best + self._overhead + spent[j]
         return came
+
+
+def _row_of(arrays: ItemArrays, stage: int) -> _Row | _RangedRow:
+    """The rows of a stage; behind another one, of one line, its fragments may be empty."""
+    if arrays.ranges[stage] > 1:
+        return _RangedRow(arrays, stage)
+    return _Row(arrays, stage, is_empty=stage > 0)
+
+
+class _RangedRow:
+    """The same of one stage with several ranges, which takes no less for an item more: a queue for
+    each range.
+    """
+
+    def __init__(self, arrays: ItemArrays, stage: int) -> None:
+        first = int(arrays.first_range[stage])
+        ranges = range(first, first + int(arrays.ranges[stage]))
+        own, self._earliest = arrays.spent_us[stage], arrays.earliest.tolist()
+        self._bytes: list[int] = arrays.ends_bytes.tolist()
+        ends = [0.0, *arrays.range_ends_bytes[first : ranges.stop - 1].tolist(), inf]
+        self._sizes = list(pairwise(ends))
+        self._overheads = [float(arrays.range_overhead_us[r]) for r in ranges]
+        self._spent: list[list[float]] = [
+            (arrays.range_ns_per_byte[r] * arrays.ends_bytes / 1000.0 + own).tolist()
+            for r in ranges
+        ]
+
+    def fill(self, done: list[float], entry: list[float], out: list[float]) -> list[int]:
+        """Fill out(j), the least of max(f(i), r(j)) and what the fragment takes; return the i of
+        each, -1 without one.
+        """
+        came, passed = [-1] * len(out), -1
+        windows = [_Window(*both) for both in zip(self._sizes, self._spent, strict=True)]
+        for j in range(1, len(out)):
+            while passed + 1 < j and done[passed + 1] <= entry[j]:
+                passed += 1
+            best = inf
+            for window, overhead in zip(windows, self._overheads, strict=True):
+                if self._bytes[j] <= window.above:
+                    break
+                window.advance(self._bytes, done, j, passed, self._earliest[j])
+                after, spent = overhead + window.spent[j], window.spent
+                at_once = min(passed, window.high)
+                if at_once >= window.low and entry[j] - spent[at_once] + after < best:
+                    best, came[j] = entry[j] - spent[at_once] + after, at_once
+                if window.queue:
+                    i = window.queue[0]
+                    if done[i] - spent[i] + after < best:
+                        best, came[j] = done[i] - spent[i] + after, i
+            out[j] = best
+        return came
+
+
+class _Window:
+    """The ends from which a fragment has a size of one range, those that wait in a queue by rising
+    f - C.
+    """
+
+    def __init__(self, sizes: tuple[float, float], spent: list[float]) -> None:
+        self.above, self._end = sizes
+        self.spent, self.queue = spent, deque[int]()
+        self.low, self.high = 0, -1
+
+    def advance(
+        self, sizes: list[int], done: list[float], j: int, passed: int, earliest: int
+    ) -> None:
+        """Go on to fragments that end with j; not before `earliest`."""
+        spent, queue = self.spent, self.queue
+        while self.high + 1 < j and sizes[j] - sizes[self.high + 1] > self.above:
+            self.high += 1
+            key = done[self.high] - spent[self.high]
+            while queue and done[queue[-1]] - spent[queue[-1]] >= key:
+                queue.pop()
+            queue.append(self.high)
+        while self.low < j and sizes[j] - sizes[self.low] > self._end:
+            self.low += 1
+        self.low = max(self.low, earliest)
+        while queue and (queue[0] <= passed or queue[0] < self.low):
+            queue.popleft()
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,14 +130,14 @@ class NativeItems:
         return latency
 
     def one_stage(self, arrays: ItemArrays) -> Ends:
-        """Return the best cut of one stage of one line, of any number of fragments. Raises
-        MemoryError.
+        """Return the best cut of one stage that takes no less for an item more, of any number of
+        fragments. Raises MemoryError.
         """
         ends = np.empty(arrays.items, dtype=np.int64)
         return _found(ends, self._one_stage(_items(arrays), address_of(ends)))
 
     def few(self, arrays: ItemArrays, most: int) -> Ends:
-        """Return the best cut of at most so many fragments; none where that admits none. Raises
+        """Return the same of at most so many fragments; none where that admits none. Raises
         MemoryError.
         """
         ends = np.empty(arrays.items, dtype=np.int64)

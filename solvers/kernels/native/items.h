@@ -30,11 +30,11 @@ typedef struct {
 double sluice_items_latency(const sluice_items *of, int64_t count, const int64_t *ends,
                             double most_us);
 
-/* One stage of one line: the best admitted cut of any number of fragments. Fills ends (m) and
-   returns their number, or -1 where memory is short. */
+/* One stage that takes no less for an item more: the best admitted cut of any number of fragments,
+   O(m) for each of its ranges. Fills ends (m) and returns their number, or -1 where memory is short. */
 int64_t sluice_items_one_stage(const sluice_items *of, int64_t *ends);
 
-/* The same of at most `most` fragments, O(m most); -2 where so few are not admitted. */
+/* The same of at most `most` fragments, O(m most) for each range; -2 where so few are not admitted. */
 int64_t sluice_items_few(const sluice_items *of, int64_t most, int64_t *ends);
 
 /* Two stages of one line each, all items ready at once: the best admitted cut of at most `most`

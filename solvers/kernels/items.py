@@ -20,6 +20,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.kernels.item_draws import ItemDraws, latencies_us
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ends = tuple[int, ...]
@@ -77,6 +79,17 @@ class CapWalk:
     fragments: int = 0
     from_bytes: int = 0
     to_bytes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ListedLayouts:
+    """Layouts of a walk, by rising caps: the least cap in bytes that gives each, how many fragments
+    it has, and its latency in µs, infinite where it is not admitted; (layouts,) each.
+    """
+
+    from_bytes: Ints
+    fragments: Ints
+    latency_us: Floats
 
 
 @dataclass(frozen=True)
@@ -201,6 +214,33 @@ class PlainItems:
             walk = self._walked(arrays, walk, ends)
         return walk
 
+    def list_caps(
+        self, arrays: ItemArrays, walk: CapWalk, work: int, room: int
+    ) -> tuple[CapWalk, ListedLayouts]:
+        """Go on with a walk until about so many fragments were made, or so many layouts listed."""
+        caps, fragments, latencies = list[int](), list[int](), list[float]()
+        while walk.next_cap and work > 0 and len(caps) < room:
+            cap, ends = walk.next_cap, filled(arrays, walk, walk.next_cap)
+            work -= len(ends)
+            walk = self._walked(arrays, walk, ends)
+            caps.append(cap)
+            fragments.append(len(ends))
+            latencies.append(self.latency_us(arrays, ends) if _admits(arrays, ends) else inf)
+        return walk, ListedLayouts(np.array(caps), np.array(fragments), np.array(latencies))
+
+    def laid_out(self, arrays: ItemArrays, walk: CapWalk, caps: Ints, fragments: Ints) -> Ints:
+        """Return the ends of the layouts of these caps by the walk's rule, one behind the other;
+        `fragments` are how many each has.
+        """
+        found = [end for cap in caps.tolist() for end in filled(arrays, walk, cap)]
+        return np.array(found, dtype=np.int64)
+
+    def in_draws_us(self, of: ItemDraws, fragments: Ints, ends: Ints) -> Floats:
+        """Return the latencies in µs, (cuts, draws), delay included, of cuts of so many fragments,
+        whose ends are one behind the other.
+        """
+        return latencies_us(of, fragments, ends)
+
     def _walked(self, arrays: ItemArrays, walk: CapWalk, ends: Ends) -> CapWalk:
         following = next_cap(arrays, walk, ends)
         walk, cap = (
@@ -211,8 +251,7 @@ class PlainItems:
             ),
             walk.next_cap,
         )
-        is_admitted = all(arrays.earliest[last] <= first for first, last in pairwise((0, *ends)))
-        if not is_admitted or len(ends) > arrays.max_fragments:
+        if not _admits(arrays, ends):
             return walk
         best_us, most_us = walk.latency_us, walk.latency_us * (1.0 + SAME)
         latency_us = self.latency_us(arrays, ends, most_us)
@@ -232,6 +271,12 @@ class PlainItems:
     ) -> PlainLabels:
         """Begin a search for cuts below the target, with at most `width` labels an item."""
         return PlainLabels(arrays, bounds, width, target_us)
+
+
+def _admits(arrays: ItemArrays, ends: Ends) -> bool:
+    if len(ends) > arrays.max_fragments:
+        return False
+    return all(arrays.earliest[last] <= first for first, last in pairwise((0, *ends)))
 
 
 def filled(arrays: ItemArrays, walk: CapWalk, cap_bytes: int) -> Ends:

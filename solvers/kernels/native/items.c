@@ -347,8 +347,8 @@ static int64_t filled(const sluice_items *of, int64_t is_before, int64_t first, 
     return low < m ? low : m;
 }
 
-static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t count,
-                    const int64_t *ends, int64_t is_admitted)
+static void walk_on(const sluice_items *of, sluice_item_caps *walk, sluice_item_layouts *listed,
+                    int64_t count, const int64_t *ends, int64_t is_admitted)
 {
     int64_t cap = walk->next_cap, next = 0;
     for (int64_t q = walk->first_bytes > 0 ? 1 : 0; q < count - 1; q++) { /* the last stays */
@@ -359,10 +359,17 @@ static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t coun
     }
     walk->layouts++;
     walk->next_cap = next && next <= walk->last_cap ? next : 0;
-    if (!is_admitted || count > of->max_fragments)
+    is_admitted &= count <= of->max_fragments;
+    double best = walk->latency_us, most = best * (1.0 + SAME), latency = INFINITY;
+    if (is_admitted)
+        latency = sluice_items_latency(of, count, ends, listed ? INFINITY : most);
+    if (listed) {
+        listed->from_bytes[listed->count] = cap;
+        listed->fragments[listed->count] = count;
+        listed->latency_us[listed->count++] = latency;
+    }
+    if (!is_admitted)
         return;
-    double best = walk->latency_us, most = best * (1.0 + SAME);
-    double latency = sluice_items_latency(of, count, ends, most);
     if (latency > most || (latency >= best * (1.0 - SAME) && count >= walk->fragments))
         return;
     walk->latency_us = latency;
@@ -371,21 +378,48 @@ static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t coun
     walk->to_bytes = next ? next - 1 : 0;
 }
 
-int sluice_items_caps(const sluice_items *of, sluice_item_caps *walk, int64_t work)
+/* Fills `ends`, where those of a cap that is no greater are known, or zeros; returns their number. */
+static int64_t laid_out(const sluice_items *of, int64_t is_before, int64_t first_bytes, int64_t cap,
+                        int64_t *ends)
+{
+    int64_t count = 0;
+    for (int64_t first = 0; first < of->items; first = ends[count++]) {
+        int64_t own = !first && first_bytes ? first_bytes : cap;
+        ends[count] = filled(of, is_before, first, own, ends[count]);
+    }
+    return count;
+}
+
+int sluice_items_caps(const sluice_items *of, sluice_item_caps *walk, int64_t work,
+                      sluice_item_layouts *listed)
 {
     int64_t *ends = calloc((size_t)of->items, sizeof *ends);
     if (!ends)
         return -1;
-    while (walk->next_cap && work > 0) {
-        int64_t count = 0, is_admitted = 1;
-        for (int64_t first = 0; first < of->items; first = ends[count++]) {
-            int64_t own = !first && walk->first_bytes ? walk->first_bytes : walk->next_cap;
-            ends[count] = filled(of, walk->is_before, first, own, ends[count]);
-            is_admitted &= of->earliest[ends[count]] <= first;
-        }
+    while (walk->next_cap && work > 0 && (!listed || listed->count < listed->room)) {
+        int64_t is_admitted = 1;
+        int64_t count = laid_out(of, walk->is_before, walk->first_bytes, walk->next_cap, ends);
+        for (int64_t q = 0, first = 0; q < count; first = ends[q++])
+            is_admitted &= of->earliest[ends[q]] <= first;
         work -= count;
-        walk_on(of, walk, count, ends, is_admitted);
+        walk_on(of, walk, listed, count, ends, is_admitted);
     }
     free(ends);
+    return 0;
+}
+
+int sluice_items_laid_out(const sluice_items *of, int64_t is_before, int64_t first_bytes,
+                          int64_t count, const int64_t *caps, int64_t *ends)
+{
+    int64_t *here = malloc((size_t)of->items * sizeof *here);
+    if (!here)
+        return -1;
+    for (int64_t c = 0; c < count; c++) {
+        memset(here, 0, (size_t)of->items * sizeof *here);
+        int64_t fragments = laid_out(of, is_before, first_bytes, caps[c], here);
+        memcpy(ends, here, (size_t)fragments * sizeof *here);
+        ends += fragments;
+    }
+    free(here);
     return 0;
 }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
-from analysis.items import ItemLimit, ItemPath, ItemsSolved, PricedCap, cap_mib
+from analysis.items import ItemLimit, ItemPath, ItemsSolved, PricedCap
 from app.questions.items import AskedItems, PreparedItems
 from app.schemas.base import notices_out, revision_out, timestamp
 from app.schemas.fits import fit_out, given_fit_out
 from app.schemas.source import options_of, source_of
 from app.schemas.stages import constraints_out, limits_of, pipeline_or_none
+from app.schemas.uncertainty import draws_of, told
 from app.text.numbers import format_count, format_percent, format_size
 from app.text.units import format_against, format_time, printable
 from contract.items import (
@@ -26,7 +28,7 @@ from contract.items import (
 )
 from contract.limits import MAX_OVERHEAD_US
 from contract.optimize import ItemsOptimizeOut, OptimizeIn
-from contract.uncertainty import RepeatIn
+from contract.uncertainty import RepeatIn, UncertaintyOut
 from domain.errors import (
     FieldProblem,
     InconsistentInput,
@@ -34,7 +36,7 @@ from domain.errors import (
     InvalidInput,
     ItemsDeclined,
 )
-from domain.items import CapChoice, Fill, FillRule, ItemProblem, ItemSequence
+from domain.items import CapChoice, FillRule, ItemProblem, ItemSequence
 from domain.profile import ProfileRevision
 from domain.solution import relative_excess
 
@@ -48,6 +50,10 @@ _DECLINED: Mapping[str, str] = {
     "aggregate": "items need the time of every stage, and this is an aggregate",
     "allow_refragmentation": "all stages share the cut of items",
     "static_bytes": "items have sizes of their own, so that none is repeated",
+}
+_DECLINED_DRAWS: Mapping[str, str] = {
+    "mtu_bytes": "caps are told in MiB, and none is rounded",
+    "robust": "of items there is no cut that is best in the worst draw",
 }
 _DECLINED_LIMITS: Mapping[str, str] = {
     "alignment_bytes": "fragments end where items do",
@@ -77,6 +83,7 @@ def asked_items(asked: OptimizeIn) -> AskedItems:
         fit_options=options_of(asked),
         save_as=asked.save_as,
         current_bytes=_current_bytes(asked, sequence),
+        uncertainty=None if asked.uncertainty is None else draws_of(asked.uncertainty),
     )
 
 
@@ -96,15 +103,10 @@ def fill_alone() -> InvalidFields:
 
 
 def _current_bytes(asked: OptimizeIn, sequence: ItemSequence) -> int | None:
-    """The cap in use. Raises ItemsDeclined for what else is asked of errors."""
+    """The cap in use. Raises ItemsDeclined for what is said of sizes that are repeated."""
     if asked.uncertainty is None:
         return None
-    for name in asked.uncertainty.said():
-        if name != "current":
-            raise ItemsDeclined(
-                f"{name} does not go with items: their cuts are not priced in draws of the costs",
-                field=f"uncertainty.{name}",
-            )
+    refuse_beside_items(_DECLINED_DRAWS, asked.uncertainty.said(), "uncertainty.")
     current = asked.uncertainty.current
     return current.repeat if isinstance(current, RepeatIn) else sequence.total_bytes
 
@@ -160,6 +162,7 @@ def items_answer(
     sizes = solution.fragment_bytes
     fitted, given = prepared.found.fitted, prepared.found.given
     busy = problem.simulate(solution.cut).in_stages.busy_us()
+    known = _uncertainty_out(prepared, found)
     return ItemsOptimizeOut(
         id=id,
         created_at=timestamp(created_at),
@@ -187,12 +190,17 @@ def items_answer(
         profile=revision_out(profile),
         solve_ms=round(found.solve_ms, 3),
         warnings=notices_out(
-            (*prepared.notices(sizes), *solution.notices, *prepared.notices_of_costs())
+            (
+                *prepared.notices(sizes, found.sure),
+                *solution.notices,
+                *prepared.notices_of_costs(),
+            )
         ),
+        uncertainty=known,
         items=items_out(problem.sequence),
         fill=FillOut(prepared.asked.fill.rule.value, prepared.asked.fill.first_bytes),
         fragment_items=solution.fragment_items,
-        set_items=_set_items(prepared.asked.fill, found),
+        set_items=_set_items(prepared.asked.fill, found, known),
         best_cap=_best_cap_out(found.best_cap, solution.latency_us),
         current=_current_out(found.current, solution.latency_us),
         limit=limit_out(problem, found.path),
@@ -225,21 +233,33 @@ def _current_out(found: PricedCap | None, latency_us: float) -> CurrentCapOut | 
     return CurrentCapOut(found.cap_bytes, len(found.cut), found.latency_us, found.loss(latency_us))
 
 
-def _set_items(fill: FillRule, found: ItemsSolved) -> SetItemsOut:
-    solution, best, current = found.solution, found.best_cap, found.current
-    caps = tuple(size / MIB for size in solution.fragment_bytes)
-    cap = None if best is None else cap_mib(best.from_bytes, best.to_bytes)
-    listed = ", ".join(map(repr, caps[:_SHOWN_CAPS]))
-    if len(caps) > _SHOWN_CAPS:
-        listed += f", … {format_count(len(caps))} in all"
-    of_list, of_cap = (
-        ("bucket_cap_mb_list=", "bucket_cap_mb=")
-        if fill.rule is Fill.UNTIL
-        else ("caps in MiB: ", "one cap in MiB: ")
+def _uncertainty_out(prepared: PreparedItems, found: ItemsSolved) -> UncertaintyOut | None:
+    """How sure the answer is, where that was computed."""
+    if found.sure is None:
+        return None
+    from app.text.items import ItemWords, items_sentence
+
+    asked, errors = prepared.asked, prepared.errors
+    assert errors is not None, "it was computed from them"
+    words = ItemWords.of(asked.fill, found)
+    sentence = items_sentence(
+        found.sure, words, prepared.problem, asked.fill, errors, asked.current_bytes
     )
-    words = f"Set {of_list}[{listed}]"
-    if cap is not None:
-        words += f" (or {of_cap}{cap!r})"
+    known = told(found.sure.uncertainty, sentence)
+    return replace(known, regret=replace(known.regret, basis="best cap"))
+
+
+def _set_items(fill: FillRule, found: ItemsSolved, known: UncertaintyOut | None) -> SetItemsOut:
+    from app.text.items import ItemWords, one_cap_mib
+
+    solution, current = found.solution, found.current
+    caps = tuple(size / MIB for size in solution.fragment_bytes)
+    said, cap = ItemWords.of(fill, found), one_cap_mib(found)
+    if known is not None:
+        return SetItemsOut(known.sentence, caps, cap)
+    words = f"Set {said.of_list}"
+    if said.of_cap:
+        words += f" (or {said.of_cap})"
     if current is not None:
         yours = f"your {format_size(current.cap_bytes, with_bytes=False)}"
         words += f": {format_against(solution.latency_us, current.latency_us, yours)}"

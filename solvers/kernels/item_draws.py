@@ -84,7 +84,7 @@ def _time_us(of: ItemDraws, stage: int, size: float) -> Floats:
     kilobytes = size / 1000.0
     costs = zip(of.ns_per_byte[stage], of.overhead_us[stage], strict=True)
     times = [kilobytes * cost + overhead for cost, overhead in costs]
-    found = times[0]
+    found: Floats = times[0]
     for end, behind in zip(of.range_ends_bytes[stage], times[1:], strict=True):
         found = np.where(size > end, behind, found)
     return found

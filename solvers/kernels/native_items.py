@@ -224,7 +224,8 @@ class NativeItems:
         """
         caps, fragments = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
         latencies = np.empty(room)
-        listed = _Layouts(room, 0, *map(address_of, (caps, fragments, latencies)))
+        addresses = address_of(caps), address_of(fragments), address_of(latencies)
+        listed = _Layouts(room, 0, *addresses)
         walk = self._walked(arrays, walk, work, listed)
         count = listed.count
         return walk, ListedLayouts(caps[:count], fragments[:count], latencies[:count])
@@ -248,8 +249,10 @@ class NativeItems:
         whose ends are one behind the other. Raises MemoryError.
         """
         costs = DrawnCosts.of(of.overhead_us, of.ns_per_byte, of.range_ends_bytes, of.delay_us)
-        columns = of.ready_us, of.ready_factors, of.ends_bytes, of.own_us
-        kept = tuple(np.ascontiguousarray(column) for column in columns)
+        columns: tuple[NDArray[Any], ...] = (
+            *(of.ready_us, of.ready_factors, of.ends_bytes, of.own_us),
+        )
+        kept = tuple(map(np.ascontiguousarray, columns))
         drawn = _Drawn(
             ctypes.pointer(costs), len(of.ready_us) - 1, *map(address_of, kept), int(of.is_serial)
         )

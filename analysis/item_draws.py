@@ -209,18 +209,20 @@ class _Assessed:
             len(listed.layouts.from_bytes),
             len(places),
             is_complete and listed.is_complete,
-            self._caps_of(priced, decision.advised.size_bytes or uncertainty.best_size_bytes),
+            self._one_cap(priced, decision, uncertainty.best_size_bytes),
         )
 
     # --- prices -----------------------------------------------------------------------------------
 
     def _chosen(self, listed: LayoutList, ways: int) -> tuple[Places, bool]:
         """The admitted layouts that are priced, by rising caps: all that may be good in some draw;
-        where these are too many, those of least latency at the estimates, and then False.
+        where these are too many, those of least latency at the estimates, and then False. Where
+        there are such, those alone whose sizes were measured.
         """
         latency_us, fragments = listed.layouts.latency_us, listed.layouts.fragments
         order = np.argsort(latency_us, kind="stable")
         order = order[: int(np.isfinite(latency_us).sum())]
+        order = self._measured(listed, order)
         if len(order):
             may_be_good = fragments[order] <= self._most_fragments(listed, order[:1])
             order = order[may_be_good | (np.arange(len(order)) == 0)]
@@ -230,6 +232,25 @@ class _Assessed:
         most = int(np.searchsorted(np.cumsum(fragments[order]) * each, cells, side="right"))
         most = min(max(most, 1), max(1, _KEPT // self._draws.count))
         return np.sort(order[:most]), most >= len(order)
+
+    def _measured(self, listed: LayoutList, places: Places) -> Places:
+        """Those of these layouts whose sizes, but for a remainder, were all measured; all of them
+        where none is so.
+        """
+        between = self._errors.measured_bytes
+        if between is None or not len(places):
+            return places
+        fragments = listed.layouts.fragments[places]
+        last = np.cumsum(fragments) - 1
+        first = last + 1 - fragments
+        ends_bytes = arrays_of(self._problem).ends_bytes[listed.ends(places)]
+        sizes = np.diff(ends_bytes, prepend=0)
+        sizes[first] = ends_bytes[first]
+        is_remainder = (fragments > 1) & (sizes[last] < sizes[last - 1])
+        is_beside = (sizes < between[0]) | (sizes > between[1])
+        is_beside[last] &= ~is_remainder
+        beside: NDArray[np.bool_] = np.logical_or.reduceat(is_beside, first)
+        return places if beside.all() else places[~beside]
 
     def _most_fragments(self, listed: LayoutList, known: Places) -> int:
         """Into how many fragments a layout may be cut at most that is near the best in some draw:
@@ -297,7 +318,8 @@ class _Assessed:
             least = several[means_us[several].argmin()]
             cut = priced.row(int(least), BEST_CAP, self._total)
         gain = gain_of(answer.latency_us, best.latency_us)
-        if len(self._cut) > 1 and (cut is None or gain.p05 >= self._thresholds.uneven_gain):
+        is_better = cut is None or gain.p05 >= self._thresholds.uneven_gain
+        if len(self._cut) > 1 and is_better and (cut is None or not self._beside(answer.cut)):
             cut = answer
         one = (len(self._problem.sequence),)
         whole = None
@@ -361,11 +383,7 @@ class _Assessed:
 
     def _refused(self, decision: Decision, cut: NamedCut) -> Decision | None:
         """That sizes of a cut are to be measured first, None where they were or nothing was."""
-        between = self._errors.measured_bytes
-        if between is None:
-            return None
-        low, high = between
-        beside = [size for size in cut_sizes(self._sizes(cut)) if not low <= size <= high]
+        beside = self._beside(cut)
         if not beside:
             return None
         names = self._draws.names
@@ -373,6 +391,13 @@ class _Assessed:
         return replace(
             decision, code=DecisionCode.MEASURE_FIRST, reason=Reason.NOT_MEASURED, measure=one
         )
+
+    def _beside(self, cut: NamedCut) -> list[int]:
+        """The sizes of a cut that were not measured."""
+        if self._errors.measured_bytes is None:
+            return []
+        low, high = self._errors.measured_bytes
+        return [size for size in cut_sizes(self._sizes(cut)) if not low <= size <= high]
 
     def _sizes(self, cut: NamedCut) -> tuple[int, ...]:
         if cut.schedule is not None:
@@ -411,10 +436,17 @@ class _Assessed:
         low, high = int(priced.listed.layouts.from_bytes[place]), priced.listed.to_bytes(place)
         return low, max(low, self._total) if high is None else high
 
-    def _caps_of(self, priced: _Priced, cap_bytes: int) -> tuple[int, int | None]:
-        """The caps that give the same layout as this one."""
+    def _one_cap(
+        self, priced: _Priced, decision: Decision, best_bytes: int
+    ) -> tuple[int, int | None]:
+        """The caps of the layout that is advised, or where the cap in use or no cap is, of the best
+        one.
+        """
+        advised = decision.advised
+        is_other = advised.size_bytes is not None and advised.name != CURRENT
+        cap_bytes = advised.size_bytes if is_other else best_bytes
         caps = priced.listed.layouts.from_bytes
-        place = max(0, int(np.searchsorted(caps, cap_bytes, side="right")) - 1)
+        place = max(0, int(np.searchsorted(caps, cap_bytes or 1, side="right")) - 1)
         return int(caps[place]), priced.listed.to_bytes(place)
 
 

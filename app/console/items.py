@@ -15,7 +15,8 @@ def items_of(
     arguments: Arguments, settings: Settings, *, with_errors: bool = False
 ) -> dict[str, Any]:
     """Return what --items, --fill and --first-bytes say, as a request has it; nothing where they
-    say nothing; `with_errors` how much several calculations in the file differ. Raises NotFound, and InvalidInput for a file that holds no items.
+    say nothing; `with_errors` how much several calculations in the file differ. Raises NotFound,
+    and InvalidInput for a file that holds no items.
     """
     from app.console.files import read_trace
     from domain.item_table import read_item_table

@@ -108,7 +108,9 @@ def _current_bytes(asked: OptimizeIn, sequence: ItemSequence) -> int | None:
         return None
     refuse_beside_items(_DECLINED_DRAWS, asked.uncertainty.said(), "uncertainty.")
     current = asked.uncertainty.current
-    return current.repeat if isinstance(current, RepeatIn) else sequence.total_bytes
+    if isinstance(current, RepeatIn):
+        return current.repeat
+    return sequence.total_bytes if current == "whole" else None
 
 
 def sequence_of(given: ItemsIn) -> ItemSequence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.item_draws import BEST_CAP, LARGEST_CAP, SureItems
+from analysis.item_draws import LARGEST_CAP, SureItems
 from analysis.items import ItemErrors, ItemsSolved, cap_mib
 from app.text.measured_times import doubt, gain_words, stages_to_time
 from app.text.notices import cannot_tell, capitalised, known_to, rest_on
@@ -229,7 +229,8 @@ class _Told:
             return f"your {self._yours}"
         if self._is_whole(cut):
             return "one fragment"
-        if cut.name == BEST_CAP or cut.size_bytes == self.sure.one_cap[0]:
+        low, high = self.sure.one_cap
+        if low <= cut.size_bytes and (high is None or cut.size_bytes <= high):
             return self.words.of_cap
         return f"a cap of {format_size(cut.size_bytes, with_bytes=False)}"
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from analysis import item_draws
 from analysis.draws import Draws, draw, pipeline_of
-from analysis.item_draws import SureItems, assess_items, ready_factors
+from analysis.item_draws import SureItems, ready_factors
 from analysis.items import ItemErrors, ItemsQuestion, solve_items_question
+from domain.fit import cut_sizes
 from domain.items import Fill, FillRule, ItemProblem, ItemSequence, layout
 from domain.structure import KnownOverlap
 from domain.uncertain_answer import DecisionCode, Reason
@@ -100,7 +101,7 @@ def test_one_after_another_the_times_of_all_stages_are_summed() -> None:
         problem = some_problem(random, random.randint(1, 20), 3, has_costs=False)
         errors = errors_of(problem, 0.2, 0.1)
         asked = item_draws._Assessed(problem, FillRule(), (len(problem.sequence),), None, errors)
-        cut = tuple(range(2, len(problem.sequence), 2)) + (len(problem.sequence),)
+        cut = (*tuple(range(2, len(problem.sequence), 2)), len(problem.sequence))
         found = asked._price([cut], asked._draws, is_serial=True)[0]
         for at in range(DRAWS):
             one = in_draw(problem, asked._draws, asked._factors, at)
@@ -209,7 +210,8 @@ def test_without_errors_the_draws_say_the_answer() -> None:
         )
         solved = solve_items_question(question)
         if solved.sure is None or solved.best_cap is None:
-            assert solved.sure is None and solved.best_cap is None
+            assert solved.sure is None
+            assert solved.best_cap is None
             continue
         found, us = solved.sure.uncertainty, solved.solution.latency_us
         latency = found.latency_us
@@ -260,7 +262,8 @@ def test_a_list_is_advised_where_it_gains_over_the_best_cap() -> None:
         errors = errors_of(problem, 0.001)
         question = ItemsQuestion(problem, FillRule(), 1e-6, 5.0, 1, errors)
         solved = solve_items_question(question)
-        assert solved.sure is not None and solved.best_cap is not None
+        assert solved.sure is not None
+        assert solved.best_cap is not None
         decision = solved.sure.uncertainty.decision
         gain = 1.0 - solved.solution.latency_us / solved.best_cap.latency_us
         if decision.code is DecisionCode.SET_IT and abs(gain - 0.01) > 0.003:
@@ -303,12 +306,34 @@ def test_what_is_faster_either_way_is_set() -> None:
 
 def test_sizes_that_were_not_measured_are_measured_first() -> None:
     problem = oracle(0)
-    errors = replace(errors_of(problem, 0.02, draws=400), measured_bytes=(1, 4))
+    errors = replace(errors_of(problem, 0.02, draws=400), measured_bytes=(20, 30))
     found = sure(problem, errors, current=1).uncertainty
     assert found.decision.code is DecisionCode.MEASURE_FIRST
     assert found.decision.reason is Reason.NOT_MEASURED
     assert found.decision.measure is not None
     assert found.decision.measure.fragment_bytes == 7
+
+
+def test_sizes_that_were_measured_are_preferred() -> None:
+    """Of the caps those whose fragments, but for a remainder, were measured: against all caps."""
+    random, preferred = Random(9), 0
+    for case in range(count(100)):
+        problem = some_problem(random, random.randint(2, 12), 1 + case % 2, has_limits=False)
+        total = problem.sequence.total_bytes
+        between = random.randint(1, total // 4 + 1), random.randint(total // 4 + 1, total // 2 + 1)
+        errors = replace(errors_of(problem, 0.05), measured_bytes=between)
+        found = sure(problem, errors).uncertainty
+        known = set()
+        for one in layouts(problem, FillRule()):
+            sizes = cut_sizes(problem.sequence.fragment_bytes(one.cut))
+            if all(between[0] <= size <= between[1] for size in sizes):
+                known.add(one.from_bytes)
+        good = [low for good in found.good_sizes for low, _ in good.intervals]
+        if known and good:
+            cuts = {layout(problem.sequence, cap, FillRule()) for cap in known}
+            assert all(layout(problem.sequence, cap, FillRule()) in cuts for cap in good)
+            preferred += len(known) < sum(1 for _ in layouts(problem, FillRule()))
+    assert preferred > 0
 
 
 def test_a_cap_that_the_limits_forbid_is_no_baseline() -> None:

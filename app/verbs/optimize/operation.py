@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 
 _QUICK_ITEMS = 500  # items times stages: some milliseconds
+_QUICK_IN_DRAWS = 100  # of them, where errors are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,8 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
     def is_quick(self) -> bool:
         """Whether solving is small enough to be tried in this process."""
         problem = self.prepared.problem
-        return len(problem.sequence) * len(problem.pipeline) <= _QUICK_ITEMS
+        most = _QUICK_ITEMS if self.prepared.errors is None else _QUICK_IN_DRAWS
+        return len(problem.sequence) * len(problem.pipeline) <= most
 
     def run_here(self) -> ItemsSolved | None:
         """Solve where that is quick."""

@@ -125,7 +125,7 @@ def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> Pr
     """Find or fit the model. Raises NotFound, Infeasible, InvalidInput, NeedsPlainStages,
     ItemsDeclined for what items do not go with, and what a fit does.
     """
-    found = found_for_items(asked.source, asked.fit_options, stored, asked.sequence.total_bytes)
+    found = found_for_items(asked.source, asked.fit_options, stored)
     problem = items_problem(found.model, asked.sequence, asked.limits, asked.source, fragment_cap)
     problem.check_feasible()
     errors = _errors(asked, found)
@@ -154,16 +154,14 @@ def _errors(asked: AskedItems, found: Resolved) -> ItemErrors | None:
     return ItemErrors(known, relative or 0.0, None if fit is None else fit.measured_bytes)
 
 
-def found_for_items(
-    source: Source, options: FitOptions | None, stored: Stored, message_bytes: int
-) -> Resolved:
+def found_for_items(source: Source, options: FitOptions | None, stored: Stored) -> Resolved:
     """Find or fit the model that items cross. Raises as `prepare_items` does."""
     if options is not None and options.shape is FitShape.NARROWED:
         raise ItemsDeclined(
             "a narrowed fit is of fragments that an answer has, and of items these are not known",
             field="fit_options.shape",
         )
-    return resolve(source, stored, FitNow(options, message_bytes))
+    return resolve(source, stored, FitNow(options))
 
 
 def items_problem(
@@ -220,7 +218,7 @@ def run_items(
     cut of other items, and for too many intervals.
     """
     sequence = cut.sequence
-    found = found_for_items(source, options, stored, sequence.total_bytes)
+    found = found_for_items(source, options, stored)
     limits, cap = FragmentLimits(), len(sequence)
     problem = items_problem(found.model, sequence, limits, source, cap)
     ends = layout(sequence, cut.cap_bytes, cut.fill) if cut.ends is None else cut.ends

@@ -29,7 +29,7 @@ from analysis.decision import (
 )
 from analysis.draw_costs import mean_of, quantiles_of, regrets_over
 from analysis.draws import Draws, draw, normals, uniforms
-from analysis.items import ItemErrors
+from analysis.items import ItemsQuestion, ItemsSolved, solve_items_question
 from analysis.measure_next import REPETITIONS, measurements, saved_by_knowing_us
 from analysis.overlap import Ways, held_to_overlap
 from analysis.premise import held_back
@@ -51,6 +51,7 @@ from domain.uncertain_answer import (
     RegretFigures,
     Uncertainty,
 )
+from domain.uncertain_items import ItemErrors, SureItems
 from domain.uncertainty import ANSWER, NamedCut, UncertainModel, seed_of, source_of
 from solvers.items.arrays import arrays_of, item_kernels
 from solvers.items.caps import LayoutList, list_layouts
@@ -68,25 +69,6 @@ _WALK, _ROOM = 4_000_000, 65_536  # fragments that are made, layouts that are li
 _CELLS, _PLAIN_CELLS = 100_000_000, 4_000_000  # fragments times stages times draws
 _KEPT = 2_000_000  # latencies: layouts times draws
 _LEADING = 64  # layouts among which one is chosen after a measurement
-
-
-@dataclass(frozen=True, slots=True)
-class SureItems:
-    """What draws leave of an answer about items.
-
-    Sizes of `uncertainty` are caps in bytes. `priced` of the `layouts` that were listed were priced
-    in every draw; `is_complete` says that none of the others, and of those that were not listed, is
-    near the best in any draw. `one_cap` are the first and the
-    last cap of the layout that is advised, or where none is, of that of least expected latency;
-    None: every greater one gives it.
-    """
-
-    uncertainty: Uncertainty
-    ready_relative: float
-    layouts: int
-    priced: int
-    is_complete: bool
-    one_cap: tuple[int, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +91,16 @@ class _Priced:
         is_whole = self.listed.layouts.fragments[self.places[at]] == 1
         size = total_bytes if is_whole else int(self.caps[at])
         return PricedCut(NamedCut(ONE_PIECE if is_whole else name, size), self.latency_us[at])
+
+
+def solve_in_draws(question: ItemsQuestion) -> ItemsSolved:
+    """Solve, and say how sure that is. Raises Infeasible."""
+    solved = solve_items_question(question)
+    if question.errors is None:
+        return solved
+    cut, errors = solved.solution.cut, question.errors
+    asked = question.problem, question.fill, cut, question.current_bytes
+    return replace(solved, sure=assess_items(*asked, errors))
 
 
 def assess_items(
@@ -315,8 +307,8 @@ class _Assessed:
         several = np.flatnonzero(fragments > 1)
         cut = None
         if len(several):
-            least = several[means_us[several].argmin()]
-            cut = priced.row(int(least), BEST_CAP, self._total)
+            fastest = several[means_us[several].argmin()]
+            cut = priced.row(int(fastest), BEST_CAP, self._total)
         gain = gain_of(answer.latency_us, best.latency_us)
         is_better = cut is None or gain.p05 >= self._thresholds.uneven_gain
         if len(self._cut) > 1 and is_better and (cut is None or not self._beside(answer.cut)):

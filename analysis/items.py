@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from domain.items import CapChoice, FillRule, ItemCut, ItemProblem, ItemSolution, layout
 from domain.solution import relative_excess
-from domain.uncertainty import KnownErrors
 from solvers.contract import Deadline, SolveOptions
 
 if TYPE_CHECKING:
-    from analysis.item_draws import SureItems
+    from domain.uncertain_items import ItemErrors, SureItems
 
 MIB = 2**20
 _MAX_DECIMALS = 17  # of a cap in MiB: a double has no more
@@ -59,24 +58,11 @@ class PricedCap:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemErrors:
-    """What is known of the errors of costs and of ready times.
-
-    `ready_relative` is one standard deviation of a calculation's speed, a share. `measured_bytes`
-    are the least and the greatest size that every stage was measured at, None where none was.
-    Picklable.
-    """
-
-    known: KnownErrors
-    ready_relative: float = 0.0
-    measured_bytes: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ItemsSolved:
     """The best cut of items, the best single cap and the one in use, and where the time goes.
 
-    `sure` is how sure that is: None where no errors are known, and where no cap gives a layout.
+    `sure` is how sure that is: None where it was not asked, where no errors are known, and where no
+    cap gives a layout.
     """
 
     solution: ItemSolution
@@ -89,7 +75,9 @@ class ItemsSolved:
 
 @dataclass(frozen=True, slots=True)
 class ItemsQuestion:
-    """What is asked of items. `current_bytes` is the cap in use. Picklable."""
+    """What is asked of items. `current_bytes` is the cap in use, `errors` what is known of those of
+    costs and of ready times. Picklable.
+    """
 
     problem: ItemProblem
     fill: FillRule
@@ -114,17 +102,7 @@ def solve_items_question(question: ItemsQuestion) -> ItemsSolved:
         _priced(problem, question.current_bytes, question.fill),
         item_path(problem, solution.cut),
         solve_ms,
-        _sure(question, solution.cut),
     )
-
-
-def _sure(question: ItemsQuestion, cut: ItemCut) -> SureItems | None:
-    if question.errors is None:
-        return None
-    from analysis.item_draws import assess_items
-
-    asked = question.problem, question.fill, cut, question.current_bytes
-    return assess_items(*asked, question.errors)
 
 
 def _priced(problem: ItemProblem, cap_bytes: int | None, fill: FillRule) -> PricedCap | None:

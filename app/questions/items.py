@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.items import ItemErrors, ItemsQuestion
+from analysis.items import ItemsQuestion
 from app.questions.question import (
     UncertaintyOptions,
     check_saved,
@@ -33,7 +33,7 @@ from domain.solution import Notice
 from domain.uncertainty import KnownErrors, seed_of, stated_model
 
 if TYPE_CHECKING:
-    from analysis.item_draws import SureItems
+    from domain.uncertain_items import ItemErrors, SureItems
 
 _ERRORS_NOT_KNOWN = Notice(
     "errors_not_known",
@@ -151,6 +151,8 @@ def _errors(asked: AskedItems, found: Resolved) -> ItemErrors | None:
         known = KnownErrors(exact, draws=options.draws, seed=options.seed)
     if known is None:
         return None
+    from domain.uncertain_items import ItemErrors
+
     return ItemErrors(known, relative or 0.0, None if fit is None else fit.measured_bytes)
 
 

@@ -12,7 +12,7 @@ from app.schemas.base import notices_out, revision_out, timestamp
 from app.schemas.fits import fit_out, given_fit_out
 from app.schemas.source import options_of, source_of
 from app.schemas.stages import constraints_out, limits_of, pipeline_or_none
-from app.schemas.uncertainty import draws_of, told
+from app.schemas.uncertainty import draws_of, with_sentence
 from app.text.numbers import format_count, format_percent, format_size
 from app.text.units import format_against, format_time, printable
 from contract.items import (
@@ -247,7 +247,7 @@ def _uncertainty_out(prepared: PreparedItems, found: ItemsSolved) -> Uncertainty
     sentence = items_sentence(
         found.sure, words, prepared.problem, asked.fill, errors, asked.current_bytes
     )
-    known = told(found.sure.uncertainty, sentence)
+    known = with_sentence(found.sure.uncertainty, sentence)
     return replace(known, regret=replace(known.regret, basis="best cap"))
 
 

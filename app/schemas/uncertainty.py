@@ -158,10 +158,14 @@ def uncertainty_out(
     """Return what is known of an answer as it is sent and stored, None where nothing is."""
     if found is None or question is None:
         return None
-    return told(found, decision_sentence(found, question), measured_us=question.measured_us)
+    return with_sentence(
+        found, decision_sentence(found, question), measured_us=question.measured_us
+    )
 
 
-def told(found: Uncertainty, sentence: str, *, measured_us: float | None = None) -> UncertaintyOut:
+def with_sentence(
+    found: Uncertainty, sentence: str, *, measured_us: float | None = None
+) -> UncertaintyOut:
     """Return the same with this sentence; `measured_us` is what one piece was measured to take."""
     decision = found.decision
     return UncertaintyOut(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.item_draws import LARGEST_CAP, SureItems
-from analysis.items import ItemErrors, ItemsSolved, cap_mib
+from analysis.item_draws import LARGEST_CAP
+from analysis.items import ItemsSolved, cap_mib
 from app.text.measured_times import doubt, gain_words, stages_to_time
 from app.text.notices import cannot_tell, capitalised, known_to, rest_on
 from app.text.numbers import format_count, format_gain, format_size, two_digits
@@ -21,6 +21,7 @@ from domain.uncertain_answer import (
     MeasurementKind,
     Reason,
 )
+from domain.uncertain_items import ItemErrors, SureItems
 from domain.uncertainty import NamedCut, Source
 from domain.units import format_bytes
 
@@ -70,11 +71,11 @@ def items_sentence(
     current_bytes: int | None,
 ) -> str:
     """Return what to do and why, what it rests on, and what to measure where that is worth it."""
-    return " ".join(_Told(sure, words, problem, fill, errors, current_bytes).sentences())
+    return " ".join(_Sentences(sure, words, problem, fill, errors, current_bytes).sentences())
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Sentences:
     sure: SureItems
     words: ItemWords
     problem: ItemProblem

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from analysis import item_draws
 from analysis.draws import Draws, draw, pipeline_of
-from analysis.item_draws import SureItems, ready_factors
-from analysis.items import ItemErrors, ItemsQuestion, solve_items_question
+from analysis.item_draws import ready_factors, solve_in_draws
+from analysis.items import ItemsQuestion
 from domain.fit import cut_sizes
 from domain.items import Fill, FillRule, ItemProblem, ItemSequence, layout
 from domain.structure import KnownOverlap
 from domain.uncertain_answer import DecisionCode, Reason
+from domain.uncertain_items import ItemErrors, SureItems
 from domain.uncertainty import KnownErrors, StatedInterval, seed_of, stated_model
 from solvers.items.caps import layouts
 from solvers.kernels.native import Choice
@@ -58,7 +59,7 @@ def assessed(
     problem: ItemProblem, errors: ItemErrors, current: int | None = None, rule: Fill = Fill.UNTIL
 ) -> SureItems | None:
     question = ItemsQuestion(problem, FillRule(rule), 1e-6, 5.0, current, errors)
-    return solve_items_question(question).sure
+    return solve_in_draws(question).sure
 
 
 def sure(
@@ -84,7 +85,7 @@ def test_each_draw_is_priced_as_the_evaluator_does(kernels: Choice) -> None:
             )
             errors = errors_of(problem, 0.2, 0.1)
             question = ItemsQuestion(problem, FillRule(), 1e-6, 5.0, None, errors)
-            solved = solve_items_question(question)
+            solved = solve_in_draws(question)
             if solved.sure is None:
                 continue
             cut = solved.solution.cut
@@ -158,7 +159,7 @@ def test_good_caps_are_those_found_by_trying_every_cap() -> None:
         problem = some_problem(random, random.randint(2, 14), 1 + case % 3)
         rule, errors = FillRule(list(Fill)[case % 2]), errors_of(problem, 0.15, 0.1)
         question = ItemsQuestion(problem, rule, 1e-6, 5.0, None, errors)
-        solved = solve_items_question(question)
+        solved = solve_in_draws(question)
         in_draws = drawn(problem, errors, len(solved.solution.cut))
         if solved.sure is None:
             assert expected_good(problem, rule, in_draws, 0.05) == set()
@@ -208,7 +209,7 @@ def test_without_errors_the_draws_say_the_answer() -> None:
         question = ItemsQuestion(
             problem, FillRule(), 1e-6, 5.0, current, errors_of(problem, 0.0, 0.0)
         )
-        solved = solve_items_question(question)
+        solved = solve_in_draws(question)
         if solved.sure is None or solved.best_cap is None:
             assert solved.sure is None
             assert solved.best_cap is None
@@ -261,7 +262,7 @@ def test_a_list_is_advised_where_it_gains_over_the_best_cap() -> None:
         problem = some_problem(random, 12, 1, is_ready=True, has_limits=False)
         errors = errors_of(problem, 0.001)
         question = ItemsQuestion(problem, FillRule(), 1e-6, 5.0, 1, errors)
-        solved = solve_items_question(question)
+        solved = solve_in_draws(question)
         assert solved.sure is not None
         assert solved.best_cap is not None
         decision = solved.sure.uncertainty.decision

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import solvers
-from analysis.items import ItemsSolved, solve_items_question
+from analysis.items import ItemsQuestion, ItemsSolved, solve_items_question
 from analysis.solve import MessageQuestion, Solved, solve
 from app.execution.engine import Pool
 from app.operations.call import Call
@@ -184,7 +184,7 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
 
     @property
     def work(self) -> Call[ItemsSolved]:
-        return Call(solve_items_question, self.prepared.question)
+        return Call(self._solver, self.prepared.question)
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
         """Return a stored answer to the identical question, where it is good enough."""
@@ -203,7 +203,15 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
 
     def run_here(self) -> ItemsSolved | None:
         """Solve where that is quick."""
-        return solve_items_question(self.prepared.question) if self.is_quick else None
+        return self._solver(self.prepared.question) if self.is_quick else None
+
+    @property
+    def _solver(self) -> Callable[[ItemsQuestion], ItemsSolved]:
+        if self.prepared.errors is None:
+            return solve_items_question
+        from analysis.item_draws import solve_in_draws
+
+        return solve_in_draws
 
     def run(self, report: Report) -> ItemsSolved:
         """Solve. Raises what `solvers.items.solve.solve_items` does."""

@@ -1,4 +1,4 @@
-"""How sure a cut of items is: what is known of errors, and what draws of them leave of an answer."""
+"""How sure a cut of items is: what is known of errors, and what draws leave of an answer."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_what_is_certain_to_gain_is_set(client: httpx.Client) -> None:
     assert [one["within"] for one in known["good_sizes"]] == [0.01, 0.02, 0.05]
     assert known["regret"]["basis"] == "best cap"
     assert {one["name"] for one in known["against"]} >= {"one piece", "current"}
-    assert known["robust"] is None and known["round"] == []
+    assert (known["robust"], known["round"]) == (None, [])
 
 
 def test_what_is_near_the_best_is_kept(client: httpx.Client) -> None:

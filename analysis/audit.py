@@ -174,8 +174,8 @@ class Audit:
     `worst_of` is how many message sizes each worst regret was looked for among: those of the
     workload; and of a whole range also its powers of two and where the settings turn.
     `repeats` is what the best repeated size of each message costs, were it looked up; None where
-    some message has none, or none was looked for in time, and of a machine, which has no table. `schedules` is what is left open of the
-    best schedules found. `over_draws` is the setting and what may be advised over draws of the
+    some message has none, or none was looked for in time, and of a machine, which has no table.
+    `schedules` is what is left open of the best schedules found. `over_draws` is the setting and what may be advised over draws of the
     costs, None where their errors are not known.
     """
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, floor
+from typing import TYPE_CHECKING
 
 from domain.items import (
     CapChoice,
@@ -19,6 +20,9 @@ from domain.items import (
 )
 from domain.solution import relative_excess
 from solvers.contract import Deadline, SolveOptions
+
+if TYPE_CHECKING:
+    from domain.uncertain_items import ItemErrors, SureItems
 
 MIB = 2**20
 _MAX_DECIMALS = 17  # of a cap in MiB: a double has no more
@@ -83,7 +87,11 @@ class PricedCap:
 
 @dataclass(frozen=True, slots=True)
 class ItemsSolved:
-    """The best cut of items, the best single cap and the one in use, and where the time goes."""
+    """The best cut of items, the best single cap and the one in use, and where the time goes.
+
+    `sure` is how sure that is: None where it was not asked, where no errors are known, and where no
+    cap gives a layout.
+    """
 
     solution: ItemSolution
     best_cap: CapChoice | None
@@ -91,17 +99,21 @@ class ItemsSolved:
     path: ItemPath
     slots: tuple[WindowSlots, ...]
     solve_ms: float
+    sure: SureItems | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ItemsQuestion:
-    """What is asked of items. `current_bytes` is the cap in use. Picklable."""
+    """What is asked of items. `current_bytes` is the cap in use, `errors` what is known of those of
+    costs and of ready times. Picklable.
+    """
 
     problem: ItemProblem
     fill: FillRule
     relative_gap: float
     time_limit_s: float
     current_bytes: int | None = None
+    errors: ItemErrors | None = None
 
 
 def solve_items_question(question: ItemsQuestion) -> ItemsSolved:

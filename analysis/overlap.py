@@ -45,7 +45,7 @@ _AS_GOOD = 1.01  # of the smallest quotient: a rounder size is as good
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ways:
+class Ways:
     """Latencies in µs of sizes, (sizes, draws), and of the setting in use, (draws,), both ways."""
 
     sizes: NDArray[np.int64]
@@ -78,7 +78,7 @@ def held_to_overlap(
     overlap: KnownOverlap,
     choices: Choices,
     draws: Draws,
-    priced: PricedSizes,
+    ways: Callable[[], Ways],
     message_bytes: int,
     *,
     rounder: Iterable[int] = (),
@@ -87,9 +87,9 @@ def held_to_overlap(
 ) -> tuple[Decision, BothWays | None]:
     """Return the decision that is left where stages may not overlap, and the figures it rests on.
 
-    `rounder` are sizes in bytes that are taken where they are as good, the roundest first;
-    `refused` says what is to be measured before a cut is set, None where it may be; `knows` whether
-    a cut's sizes were measured.
+    `ways` prices what may be set both ways, where that is asked; `rounder` are sizes in bytes that
+    are taken where they are as good, the roundest first; `refused` says what is to be measured
+    before a cut is set, None where it may be; `knows` whether a cut's sizes were measured.
     """
     if draws.machine is not None:  # which says itself what overlaps
         return decision, None
@@ -101,11 +101,11 @@ def held_to_overlap(
         return _first(decision, Reason.SEVERAL_AT_ONCE), None
     if draws.stages < 2:
         return decision, None
-    ways = _priced_both_ways(choices, draws, priced, message_bytes)
-    place = _best_either_way(ways, rounder)
+    priced = ways()
+    place = _best_either_way(priced, rounder)
     if place is not None:
-        return _set_either_way(decision, overlap, choices, ways, place, message_bytes, refused)
-    return _if_overlapping(decision, choices, ways, rounder)
+        return _set_either_way(decision, overlap, choices, priced, place, message_bytes, refused)
+    return _if_overlapping(decision, choices, priced, rounder)
 
 
 def _held_to_structure(
@@ -146,15 +146,16 @@ def slower_by_file(
     return replace(_first(decision, Reason.UNDECIDED), measure=both)
 
 
-def _priced_both_ways(
+def priced_both_ways(
     choices: Choices, draws: Draws, priced: PricedSizes, message_bytes: int
-) -> _Ways:
+) -> Ways:
+    """Return repeated sizes priced both ways."""
     taken_us = [
         repeated_us(alone(draws, stage), message_bytes, priced.sizes)
         for stage in range(draws.stages)
     ]
     baseline = choices.baseline
-    return _Ways(
+    return Ways(
         priced.sizes,
         priced.latency_us,
         np.sum(taken_us, axis=0) + draws.delay_us,
@@ -163,7 +164,7 @@ def _priced_both_ways(
     )
 
 
-def _best_either_way(ways: _Ways, rounder: Iterable[int]) -> int | None:
+def _best_either_way(ways: Ways, rounder: Iterable[int]) -> int | None:
     """The size whose worse quotient of the two is smallest; None where that gains too little."""
     quotient = np.maximum(
         ways.chain_us.mean(axis=1) / max(float(ways.now_chain_us.mean()), 1e-9),
@@ -182,7 +183,7 @@ def _set_either_way(
     decision: Decision,
     overlap: KnownOverlap,
     choices: Choices,
-    ways: _Ways,
+    ways: Ways,
     place: int,
     message_bytes: int,
     refused: Refused,
@@ -213,7 +214,7 @@ def _set_either_way(
 
 
 def _if_overlapping(
-    decision: Decision, choices: Choices, ways: _Ways, rounder: Iterable[int] = ()
+    decision: Decision, choices: Choices, ways: Ways, rounder: Iterable[int] = ()
 ) -> tuple[Decision, BothWays | None]:
     """What a pipeline's model sets is so only if stages overlap; so is a setting that it keeps,
     where one after another another size is faster.
@@ -238,7 +239,7 @@ def _if_overlapping(
     return _first(found, Reason.IF_OVERLAPPING), both
 
 
-def _place_of(advised: int | None, choices: Choices, ways: _Ways, rounder: Iterable[int]) -> int:
+def _place_of(advised: int | None, choices: Choices, ways: Ways, rounder: Iterable[int]) -> int:
     """Where the advised size is; of uneven fragments the best equal ones, or round ones as good."""
     if advised is None:
         advised = choices.best.cut.size_bytes or 1

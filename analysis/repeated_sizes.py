@@ -214,16 +214,16 @@ def _good_intervals(
     problem: MessageProblem, draws: Draws, priced: PricedSizes, limits_us: Floats
 ) -> list[list[int]]:
     """[level, low, high] of each interval, by level, ascending."""
-    near = _are_good(priced.latency_us, limits_us[-1])
+    near = good_in_draws(priced.latency_us, limits_us[-1])
     jumps = _inner_jumps(problem, draws, priced.sizes, near)
     if len(jumps):
         priced = _with(problem, draws, priced, jumps)
-        near = _are_good(priced.latency_us, limits_us[-1])
+        near = good_in_draws(priced.latency_us, limits_us[-1])
     are_good = np.zeros((len(limits_us), len(priced.sizes)), dtype=bool)
     are_good[-1] = near
     rows = near.nonzero()[0]
     for place in reversed(range(len(limits_us) - 1)):  # what is not within 5 % is not within 1 %
-        rows = rows[_are_good(priced.latency_us[rows], limits_us[place])]
+        rows = rows[good_in_draws(priced.latency_us[rows], limits_us[place])]
         are_good[place, rows] = True
     which, inside = _runs(are_good)
     outward = np.tile([-1, 1], len(inside) // 2)
@@ -484,8 +484,8 @@ def _between(sizes: Ints, at: int) -> Ints:
     return np.concatenate(evenly).astype(np.int64)
 
 
-def _are_good(latency_us: Floats, limit_us: Floats) -> Flags:
-    """Whether each size keeps to the limit in enough draws."""
+def good_in_draws(latency_us: Floats, limit_us: Floats) -> Flags:
+    """Return whether each row of latencies, (rows, draws), keeps to the limit in enough draws."""
     within = (latency_us <= limit_us).view(np.uint8).sum(axis=-1, dtype=np.int32)
     good: Flags = within / latency_us.shape[-1] >= _GOOD_SHARE
     return good
@@ -515,7 +515,7 @@ def _good_ends(
             break
         at = middle[left]
         latency_us = repeated_us(draws, problem.message_bytes, at)
-        is_good = _are_good(latency_us, limits_us[left])
+        is_good = good_in_draws(latency_us, limits_us[left])
         is_good &= is_admitted(problem, at)
         good[left] = np.where(is_good, at, good[left])
         bad[left] = np.where(is_good, bad[left], at)

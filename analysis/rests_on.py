@@ -5,6 +5,7 @@ Source    docs/theory.md, "Uncertain costs".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -29,12 +30,14 @@ def rests_on(
     message_bytes: int,
     subject: PricedCut,
     thresholds: Thresholds,
+    price: Callable[[Draws], Floats] | None = None,
 ) -> tuple[RestsOn, ...]:
     """Return parameters that are not determined and make more of the latency than the margin.
 
     A latency is a longest path, piecewise linear in each parameter: what a parameter makes of it is
     the parameter times its derivative, here a difference. A path has each fragment once a stage, so
     that the derivative is at most the number of fragments, or of bytes; most need no difference.
+    `price` prices the subject in draws, where that is no cut at any byte.
     """
     asked = model.derived(_unsupported)
     if not asked:
@@ -51,7 +54,8 @@ def rests_on(
         if not np.any(costs * most[parameter] > margin_us):
             continue
         raised = _raised(draws.part(0, _PRICED), j, r, parameter)
-        more_us = cut_us(raised, message_bytes, subject.cut) - latency_us
+        raised_us = price(raised) if price else cut_us(raised, message_bytes, subject.cut)
+        more_us = raised_us - latency_us
         share = share_of(more_us > _STEP * margin_us)
         if share >= _IN_DRAWS:
             found.append(RestsOn(name, r, parameter, share))

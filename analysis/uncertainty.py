@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeGuard
 
 import numpy as np
@@ -41,7 +42,7 @@ from analysis.draws import Draws, draw
 from analysis.file_rules import file_vote, held_to_file, refused_by_file
 from analysis.measure_next import measurements, saved_by_knowing_us
 from analysis.measured import Measured
-from analysis.overlap import held_to_overlap, slower_by_file
+from analysis.overlap import held_to_overlap, priced_both_ways, slower_by_file
 from analysis.premise import held_back
 from analysis.repeated_sizes import (
     admits,
@@ -287,7 +288,7 @@ def _concluded(
         question.overlap,
         choices,
         draws,
-        priced,
+        partial(priced_both_ways, choices, draws, priced, total),
         total,
         rounder=[one.size_bytes for one in rounded],
         refused=refused,

@@ -106,7 +106,10 @@ class SlotsOut(Output):
 class SetItemsOut(Sparse):
     """What to set, in MiB as `bucket_cap_mb` takes it; a list's entries make the cut exactly."""
 
-    sentence: str = sent("what to set, and how much faster that is than the cap in use")
+    sentence: str = sent(
+        "what to set, and how much faster that is than the cap in use; where `uncertainty` is "
+        "known, what that decides"
+    )
     caps_mb: tuple[float, ...] = sent("a cap for each fragment, MiB")
     cap_mb: float | None = sent("one cap for all, MiB; null: the limits admit none")
     slots: tuple[SlotsOut, ...] = sent("of each window: how many buffers, of what size", default=())

@@ -351,8 +351,8 @@ class MachineOptimizeOut(OptimizeOut):
 class ItemsOptimizeOut(OptimizeOut):
     """An answer about a message that is cut between items alone. No other has these fields.
 
-    It compares the cut with one cap alone: `best_fixed`, `set_this`, `uncertainty` and
-    `sensitivities` are null, and there are no `baselines`.
+    It compares the cut with one cap alone: `best_fixed`, `set_this` and `sensitivities` are null,
+    and there are no `baselines`. `uncertainty` is of caps: its sizes are those.
     """
 
     items: ItemsOut = sent("the items, in their order")

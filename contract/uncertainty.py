@@ -70,7 +70,8 @@ class UncertaintyIn(DrawsIn):
     """How sure the answer is, over draws of the costs.
 
     `current` is the setting in use, `mtu_bytes` a size whose multiples are round; `robust` asks for
-    the cut whose greatest regret over the draws is least.
+    the cut whose greatest regret over the draws is least. `ready_relative` goes with items, whose
+    ready times are multiplied by one factor in each draw.
     """
 
     current: CurrentIn | None = asked(
@@ -90,6 +91,14 @@ class UncertaintyIn(DrawsIn):
         default=False,
         option="--robust",
         mark=True,
+    )
+    ready_relative: Annotated[float, rule(ge=MIN_RELATIVE, le=MAX_RELATIVE)] | None = asked(
+        "with items: one standard deviation of how fast a calculation is, a share; null: known",
+        help="with --items: deviation from one calculation to the next, as 3%",
+        default=None,
+        unit="share",
+        option="--ready-relative",
+        metavar="SHARE",
     )
 
 
@@ -223,10 +232,13 @@ class UncertaintyOut(Output):
     `compared_with`, more than `margin` in `probability` of the draws. `one_piece_measured_us` is
     what this message in one piece was measured to take, null where it was not. `robust` is null
     where it was not asked for, and for stages that hand bytes on as they move. `of_means`:
-    latencies are of mean times, else of medians.
+    latencies are of mean times, else of medians. Of items sizes are caps in bytes, and regrets are
+    over the best cap of each draw.
     """
 
-    source: str = sent("where the errors of the costs come from: fit, relative or intervals")
+    source: str = sent(
+        "where the errors come from: fit, relative or intervals; ready: ready times of items alone"
+    )
     draws: int = sent("the number of draws")
     seed: str = sent("where the draws begin, in decimal digits")
     decision: str = sent("what to do: set_it, keep_yours, no_gain_provable or measure_first")

@@ -5,6 +5,8 @@
 
 Exact     columns are `bytes`, `name`, `ready`, and else the names of stages. A time has its unit in
           its cell or in its heading, in brackets or behind `_`: nothing is taken for granted.
+          Several calculations are several columns `ready`, numbered or not: medians count, and by
+          how much one calculation differs from the next.
 Traps     a heading `bytes (MiB)` has sizes in MiB; a size without a unit is of bytes.
 """
 
@@ -14,13 +16,20 @@ import csv
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import mul
+from statistics import mean, median, stdev
+from typing import Any, TypeVar
 
-from contract.limits import MAX_ITEMS, MAX_STAGES
+from contract.limits import MAX_ITEMS, MAX_RELATIVE, MAX_STAGES, MIN_RELATIVE
 from domain.errors import InvalidInput, UnitMismatch
 from domain.units import OverheadUnit, parse_bytes, parse_quantity, unit_named
 
+T = TypeVar("T")
+
 _FIELD = "items"
+_READY = "ready"
+_MAX_READY = 100  # calculations
+_NUMBERED = re.compile(r"(?P<ready>ready(_(ns|us|ms))?)[ _]?\d+")
 _HEADING = re.compile(r"(?P<name>.*?)\s*(?:[(\[](?P<unit>[^)\]]*)[)\]]|_(?P<behind>ns|us|ms))?")
 
 
@@ -34,7 +43,7 @@ class _Column:
     @classmethod
     def of(cls, heading: str) -> _Column:
         """Read a heading."""
-        found = _HEADING.fullmatch(heading.strip())
+        found = _HEADING.fullmatch(_NUMBERED.sub(r"\g<ready>", heading.strip(), count=1))
         if found is None or not found["name"]:
             raise InvalidInput(
                 "expected a heading over each column: bytes, ready (us), name, or the name of a "
@@ -59,11 +68,18 @@ class _Column:
         return unit.to_us(value)
 
 
-def read_item_table(text: str) -> dict[str, Any]:
-    """Return the columns of a table as a request has them: bytes, ready_us, names, stage_us.
-
-    Raises InvalidInput, which names the row and the column.
+@dataclass(frozen=True, slots=True)
+class ItemTable:
+    """The columns of a table as a request has them: bytes, ready_us, names, stage_us; and the
+    relative deviation from one calculation to the next, None where there is one, or none.
     """
+
+    items: dict[str, Any]
+    ready_relative: float | None = None
+
+
+def read_item_table(text: str) -> ItemTable:
+    """Return what a table holds. Raises InvalidInput, which names the row and the column."""
     rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
     columns = [_Column.of(heading) for heading in rows[0]] if rows else []
     names = [column.name for column in columns]
@@ -71,31 +87,49 @@ def read_item_table(text: str) -> dict[str, Any]:
         raise InvalidInput(
             "expected a table with a header line, of which one column is bytes", field=_FIELD
         )
-    if len(set(names)) < len(names):
+    once = [name for name in names if name != _READY]
+    if len(set(once)) < len(once):
         raise InvalidInput("expected each column once", field=_FIELD)
-    if len(rows) - 1 > MAX_ITEMS or len(columns) > MAX_STAGES + 3:
+    if len(rows) - 1 > MAX_ITEMS or len(once) > MAX_STAGES + 2:
         raise InvalidInput(
             f"expected at most {MAX_ITEMS} items and {MAX_STAGES} stages", field=_FIELD
         )
+    if len(names) - len(once) > _MAX_READY:
+        raise InvalidInput(f"expected at most {_MAX_READY} columns ready", field=_FIELD)
     found: dict[str, Any] = {"bytes": []}
+    ready = list[list[float]]()
     for place, column in enumerate(columns):
         if column.name == "bytes":
             found["bytes"] = _cells(rows, place, column, column.size)
         elif column.name == "name":
             found["names"] = _cells(rows, place, column, str)
-        elif column.name == "ready":
-            found["ready_us"] = _cells(rows, place, column, column.time_us)
+        elif column.name == _READY:
+            ready.append(_cells(rows, place, column, column.time_us))
         else:
             stages = found.setdefault("stage_us", {})
             stages[column.name] = _cells(rows, place, column, column.time_us)
-    return found
+    if ready:
+        found["ready_us"] = [median(times) for times in zip(*ready, strict=True)]
+    return ItemTable(found, _deviation(ready, found["ready_us"]) if len(ready) > 1 else None)
+
+
+def _deviation(ready: Sequence[Sequence[float]], medians: Sequence[float]) -> float | None:
+    """The standard deviation of the factors that fit each calculation to the medians best; None
+    where all are equal.
+    """
+    square = sum(us * us for us in medians)
+    if square == 0.0:
+        return None
+    factors = [sum(map(mul, times, medians)) / square for times in ready]
+    found = stdev(factors) / mean(factors)
+    return min(max(found, MIN_RELATIVE), MAX_RELATIVE) if found > 0.0 else None
 
 
 def _cells(
-    rows: Sequence[Sequence[str]], place: int, column: _Column, read: Callable[[str], object]
-) -> list[object]:
+    rows: Sequence[Sequence[str]], place: int, column: _Column, read: Callable[[str], T]
+) -> list[T]:
     """The cells of a column, below its heading."""
-    found = []
+    found = list[T]()
     for number, row in enumerate(rows[1:], start=1):
         if len(row) != len(rows[0]):
             raise InvalidInput(

@@ -24,6 +24,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import isfinite
+from operator import lt, sub
 
 from contract.limits import MAX_ITEMS, MAX_MESSAGE_BYTES, MAX_NAME_LENGTH, MAX_OVERHEAD_US
 from domain.derived import Derived
@@ -113,8 +114,8 @@ class ItemSequence(Derived):
 
     def fragment_bytes(self, cut: Sequence[int]) -> tuple[int, ...]:
         """Return the size of each fragment of this cut."""
-        ends = self.ends_bytes
-        return tuple(ends[last] - ends[first] for first, last in pairwise((0, *cut)))
+        ends = [self.ends_bytes[last] for last in cut]
+        return tuple(map(sub, ends, (0, *ends)))
 
     def reversed(self) -> ItemSequence:
         """Return the items in the opposite order, without ready times. Raises InvalidInput where
@@ -351,7 +352,7 @@ class ItemProblem(Derived):
         """Raise InvalidInput unless these are the ends of a cut of these items."""
         if not cut or cut[-1] != len(self.sequence):
             raise InvalidInput("expected a last end at the last item", field="fragment_items")
-        if any(not first < last for first, last in pairwise((0, *cut))):
+        if not all(map(lt, (0, *cut), cut)):
             raise InvalidInput("expected at least one item a fragment", field="fragment_items")
 
     def admits(self, cut: Sequence[int]) -> bool:
@@ -359,6 +360,8 @@ class ItemProblem(Derived):
         self.check_cut(cut)
         if self.max_fragments is not None and len(cut) > self.max_fragments:
             return False
+        if self.max_fragment_bytes is None and self.max_fragment_items is None:
+            return True
         return all(last <= self.longest_from(first) for first, last in pairwise((0, *cut)))
 
     def places(self, cut: Sequence[int]) -> tuple[int, ...]:
@@ -384,8 +387,18 @@ class ItemProblem(Derived):
         Every latency of items that is shown is computed here. O(m n + k windows) time. Raises
         InvalidInput where it is no cut of these items, Infeasible where it does not fit a window.
         """
-        _, _, exit_us = deque(self._run(cut), maxlen=1).pop()
-        return exit_us[-1] + self.pipeline.delay_us
+        if self.windows:
+            _, _, exits_us = deque(self._run(cut), maxlen=1).pop()
+            return exits_us[-1] + self.pipeline.delay_us
+        self.check_cut(cut)
+        entry_us = self._ready_us(cut)
+        for times_us in self._times_us(cut):
+            free_us, exit_us = 0.0, list[float]()
+            for ready_us, time_us in zip(entry_us, times_us, strict=True):
+                free_us = (ready_us if ready_us > free_us else free_us) + time_us
+                exit_us.append(free_us)
+            entry_us = exit_us
+        return entry_us[-1] + self.pipeline.delay_us
 
     def simulate(self, cut: Sequence[int]) -> ItemTimes:
         """Return every (fragment, stage) interval of this cut, for a timeline. Raises as
@@ -405,7 +418,8 @@ class ItemProblem(Derived):
             waits[window.first].append((places, window.last, window.return_us))
         exit_us = [0.0] * len(self.pipeline)
         past = list[tuple[float, ...]]()
-        for fragment, (ready_us, times_us) in enumerate(self._fragments(cut)):
+        fragments = zip(self._ready_us(cut), *self._times_us(cut), strict=True)
+        for fragment, (ready_us, *times_us) in enumerate(fragments):
             starts, arrived_us = list[float](), ready_us
             for stage, time_us in enumerate(times_us):
                 start_us = max(arrived_us, exit_us[stage])
@@ -417,15 +431,21 @@ class ItemProblem(Derived):
             past.append(tuple(exit_us))
             yield ready_us, tuple(starts), past[-1]
 
-    def _fragments(self, cut: Sequence[int]) -> Iterator[tuple[float, list[float]]]:
-        """When each fragment is ready, and what it takes in each stage."""
-        sizes = self.sequence.fragment_bytes(cut)
-        for (first, last), size in zip(pairwise((0, *cut)), sizes, strict=True):
-            times_us = self.pipeline.times_us(size)
-            for stage, column in enumerate(self.item_us):
-                if column is not None:
-                    times_us[stage] += sum(column[first:last])
-            yield self.sequence.all_ready_us[last], times_us
+    def _ready_us(self, cut: Sequence[int]) -> list[float]:
+        """When each fragment is ready."""
+        all_ready_us = self.sequence.all_ready_us
+        return [all_ready_us[last] for last in cut]
+
+    def _times_us(self, cut: Sequence[int]) -> list[list[float]]:
+        """What each fragment takes in each stage, a list a stage."""
+        sizes, found = self.sequence.fragment_bytes(cut), list[list[float]]()
+        for stage, column in zip(self.pipeline.stages, self.item_us, strict=True):
+            times_us = stage.times_us(sizes)
+            if column is not None:
+                parts = zip(times_us, pairwise((0, *cut)), strict=True)
+                times_us = [time_us + sum(column[first:last]) for time_us, (first, last) in parts]
+            found.append(times_us)
+        return found
 
     @cached_property
     def notices(self) -> tuple[Notice, ...]:

@@ -7,6 +7,7 @@ line for each range of fragment sizes. Costs are asked of the stage.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,6 +110,15 @@ class Stage:
         """Whether one line covers every fragment size."""
         return len(self.ranges) == 1
 
+    @property
+    def rises(self) -> bool:
+        """Whether a byte more never takes less: no range begins below the end of the one before."""
+        for before, behind in pairwise(self.ranges):
+            end = before.up_to_bytes or 0
+            if behind.line.time_us(end + 1) < before.line.time_us(end):
+                return False
+        return True
+
     def range_at(self, fragment_bytes: float) -> FitRange:
         """Return the range that holds this fragment size (ends are inclusive)."""
         for part in self.ranges:
@@ -122,6 +132,20 @@ class Stage:
         """
         part = self.ranges[0] if len(self.ranges) == 1 else self.range_at(fragment_bytes)
         return part.overhead_us + part.ns_per_byte * fragment_bytes / 1000.0
+
+    def times_us(self, fragment_bytes: Sequence[float]) -> list[float]:
+        """Return the same of many fragments."""
+        costs = [(part.overhead_us, part.ns_per_byte) for part in self.ranges]
+        if self.is_line:
+            overhead_us, ns_per_byte = costs[0]
+            return [overhead_us + ns_per_byte * size / 1000.0 for size in fragment_bytes]
+        ends = _known([part.up_to_bytes for part in self.ranges])
+        parts = zip(
+            fragment_bytes, (costs[bisect_left(ends, size)] for size in fragment_bytes), strict=True
+        )
+        return [
+            overhead_us + ns_per_byte * size / 1000.0 for size, (overhead_us, ns_per_byte) in parts
+        ]
 
     def visible_us(self, fragment_bytes: int, offset_bytes: int) -> float:
         """Return when the next stage may have the first bytes of a fragment, in µs after its start.

@@ -358,16 +358,19 @@ class KnownErrors:
 
 
 class Source(StrEnum):
-    """Where the errors of the costs come from: a fit, or deviations or intervals of typed costs."""
+    """Where the errors of the costs come from: a fit, or deviations or intervals of typed costs; of
+    costs that count as known, the ready times of items alone have errors.
+    """
 
     FIT = "fit"
     RELATIVE = "relative"
     INTERVALS = "intervals"
+    READY = "ready"
 
 
 def source_of(model: UncertainModel) -> Source:
     """Return `relative` where every stage was typed, `intervals` where some of its costs have their
-    own, else `fit`.
+    own, `ready` where none has any, else `fit`.
     """
     return model.derived(_source)
 
@@ -376,7 +379,9 @@ def _source(model: UncertainModel) -> Source:
     typed = [stage for stage in model.stages if isinstance(stage, StatedStage)]
     if len(typed) < len(model.stages):
         return Source.FIT
-    return Source.INTERVALS if any(one.deviations for one in typed) else Source.RELATIVE
+    if any(one.deviations for one in typed):
+        return Source.INTERVALS
+    return Source.RELATIVE if any(one.relative > 0.0 for one in typed) else Source.READY
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,12 @@ if TYPE_CHECKING:
     from app.settings import Settings
 
 
-def items_of(arguments: Arguments, settings: Settings) -> dict[str, Any]:
+def items_of(
+    arguments: Arguments, settings: Settings, *, with_errors: bool = False
+) -> dict[str, Any]:
     """Return what --items, --fill and --first-bytes say, as a request has it; nothing where they
-    say nothing. Raises NotFound, and InvalidInput for a file that holds no items.
+    say nothing; `with_errors` how much several calculations in the file differ. Raises NotFound,
+    and InvalidInput for a file that holds no items.
     """
     from app.console.files import read_trace
     from domain.item_table import read_item_table
@@ -25,7 +28,10 @@ def items_of(arguments: Arguments, settings: Settings) -> dict[str, Any]:
             text = raw.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise InvalidInput("expected a table as text in UTF-8", field="items") from None
-        found["items"] = read_item_table(text)
+        table = read_item_table(text)
+        found["items"] = table.items
+        if with_errors and table.ready_relative is not None:
+            found["uncertainty"] = {"ready_relative": table.ready_relative}
     fill = {"rule": arguments.fill, "first_bytes": arguments.first_bytes}
     said = {name: value for name, value in fill.items() if value is not None}
     if said:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from analysis.items import ItemsQuestion
-from app.questions.question import check_saved, notices_of_costs
+from app.questions.question import (
+    UncertaintyOptions,
+    check_saved,
+    known_errors,
+    notices_of_costs,
+)
 from app.questions.source import FitNow, Resolved, Source, Stored, field_of, resolve
 from contract.limits import MAX_SIMULATED
 from domain.errors import (
@@ -32,11 +38,20 @@ from domain.pipeline import Pipeline
 from domain.problem import FragmentLimits
 from domain.profile import ProfileRevision
 from domain.solution import Notice
+from domain.uncertainty import KnownErrors, seed_of, stated_model
 
-_NOT_IN_DRAWS = Notice(
+if TYPE_CHECKING:
+    from domain.uncertain_items import ItemErrors, SureItems
+
+_ERRORS_NOT_KNOWN = Notice(
+    "errors_not_known",
+    "how sure this cut is cannot be told: the errors of its fitted costs are not known. Measure "
+    "more sizes of each stage, and fit them again, or give the deviation of the costs (relative)",
+)
+_NO_CAP = Notice(
     "answer_not_in_draws",
-    "how sure this cut is was not computed: cuts between items are not priced in draws of the "
-    "costs. Solve with costs at both ends of their errors, and compare",
+    "how sure this cut is was not computed: the limits admit no layout of one cap to compare it "
+    "with",
 )
 _UNTIL = FillRule()
 _OF_PIPELINE = ("stages", "windows")
@@ -47,7 +62,8 @@ _OF_LIMITS = ("max_fragment_bytes", "max_fragments", "max_fragment_items")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedItems:
     """One optimisation of items. `current_bytes` is the cap in use, filled by `fill`. `save_as`
-    stores the model under this profile name together with the answer. Raises InvalidInput.
+    stores the model under this profile name together with the answer. Without `uncertainty` fitted
+    costs have the default one. Raises InvalidInput.
     """
 
     sequence: ItemSequence
@@ -60,6 +76,7 @@ class AskedItems:
     save_as: str | None = None
     current_bytes: int | None = None
     max_fragment_items: int | None = None
+    uncertainty: UncertaintyOptions | None = None
 
     def __post_init__(self) -> None:
         check_saved(self.save_as, self.source)
@@ -75,24 +92,38 @@ class PreparedItems:
     problem: ItemProblem
     found: Resolved
     digest: str
+    errors: ItemErrors | None = None
 
     @property
     def question(self) -> ItemsQuestion:
         """The solver's arguments."""
         asked = self.asked
         return ItemsQuestion(
-            self.problem, asked.fill, asked.relative_gap, asked.time_limit_s, asked.current_bytes
+            self.problem,
+            asked.fill,
+            asked.relative_gap,
+            asked.time_limit_s,
+            asked.current_bytes,
+            self.errors,
         )
 
-    def notices(self, sizes: tuple[int, ...]) -> tuple[Notice, ...]:
-        """What is said of the costs, for fragments of these sizes."""
+    def notices(self, sizes: tuple[int, ...], sure: SureItems | None) -> tuple[Notice, ...]:
+        """What is said of the costs, for fragments of these sizes, and of what draws left open."""
         fit = self.found.fit
         beyond = beyond_measured(cut_sizes(sizes), fit.measured_bytes if fit else None)
         return (
             *self.found.said,
             *(() if beyond is None else (beyond,)),
-            *(() if fit is None else (_NOT_IN_DRAWS,)),
+            *self._unsure(sure),
         )
+
+    def _unsure(self, sure: SureItems | None) -> tuple[Notice, ...]:
+        """What is said where it is not known, or not wholly, how sure the answer is."""
+        if self.errors is None:
+            return () if self.found.fit is None else (_ERRORS_NOT_KNOWN,)
+        if sure is None:
+            return (_NO_CAP,)
+        return () if sure.is_complete else (_some_layouts(sure),)
 
     def notices_of_costs(self) -> tuple[Notice, ...]:
         """What is said of the model, and what the fit of it says."""
@@ -103,7 +134,7 @@ def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> Pr
     """Find or fit the model. Raises NotFound, Infeasible, InvalidInput, NeedsPlainStages,
     ItemsDeclined for what items do not go with, and what a fit does.
     """
-    found = found_for_items(asked.source, asked.fit_options, stored, asked.sequence.total_bytes)
+    found = found_for_items(asked.source, asked.fit_options, stored)
     problem = items_problem(
         found.model,
         asked.sequence,
@@ -112,22 +143,59 @@ def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> Pr
         fragment_cap,
         max_fragment_items=asked.max_fragment_items,
     )
+    problem.check_feasible()
     if asked.current_bytes is not None:
         cut = layout(asked.sequence, asked.current_bytes, asked.fill)
         _check_fits(problem, cut, "uncertainty.current")
-    return PreparedItems(asked, problem, found, _digest(asked, problem, found))
+    errors = _errors(asked, found, problem)
+    return PreparedItems(asked, problem, found, _digest(asked, problem, found, errors), errors)
 
 
-def found_for_items(
-    source: Source, options: FitOptions | None, stored: Stored, message_bytes: int
-) -> Resolved:
+def _errors(asked: AskedItems, found: Resolved, problem: ItemProblem) -> ItemErrors | None:
+    """What is known of the errors of costs and ready times, None where nothing is. Raises
+    InconsistentInput where errors are asked for and none are known, ItemsDeclined with windows.
+    """
+    if problem.windows:
+        _check_no_errors(asked.uncertainty)
+        return None
+    options, size, fit = asked.uncertainty, asked.sequence.total_bytes, found.fit
+    relative = None if options is None else options.ready_relative
+    if relative is not None and asked.sequence.ready_us is None:
+        raise InconsistentInput(
+            "ready_relative goes with ready times: these items are all ready at once",
+            field="uncertainty.ready_relative",
+        )
+    known = known_errors(
+        found.model, fit, options, message_bytes=(size, size), verification=found.verification
+    )
+    if known is None and options is not None and relative is not None:
+        exact = stated_model(found.model, 0.0)
+        known = KnownErrors(exact, draws=options.draws, seed=options.seed)
+    if known is None:
+        return None
+    from domain.uncertain_items import ItemErrors
+
+    return ItemErrors(known, relative or 0.0, None if fit is None else fit.measured_bytes)
+
+
+def _check_no_errors(options: UncertaintyOptions | None) -> None:
+    for field in ("relative", "intervals", "ready_relative"):
+        if options is not None and getattr(options, field):
+            raise ItemsDeclined(
+                "with windows cuts between items are not priced in draws: solve with costs at both "
+                "ends of their errors, and compare",
+                field=f"uncertainty.{field}",
+            )
+
+
+def found_for_items(source: Source, options: FitOptions | None, stored: Stored) -> Resolved:
     """Find or fit the model that items cross. Raises as `prepare_items` does."""
     if options is not None and options.shape is FitShape.NARROWED:
         raise ItemsDeclined(
             "a narrowed fit is of fragments that an answer has, and of items these are not known",
             field="fit_options.shape",
         )
-    return resolve(source, stored, FitNow(options, message_bytes), machines=True)
+    return resolve(source, stored, FitNow(options), machines=True)
 
 
 def items_problem(
@@ -188,7 +256,7 @@ def run_items(
     cut of other items, and for too many intervals.
     """
     sequence = cut.sequence
-    found = found_for_items(source, options, stored, sequence.total_bytes)
+    found = found_for_items(source, options, stored)
     limits, cap = FragmentLimits(), len(sequence)
     problem = items_problem(found.model, sequence, limits, source, cap)
     ends = layout(sequence, cut.cap_bytes, cut.fill) if cut.ends is None else cut.ends
@@ -225,9 +293,21 @@ def _field_in_request(field: str | None, source: Source) -> str | None:
     return f"constraints.{field}" if first in _OF_LIMITS else field
 
 
-def _digest(asked: AskedItems, problem: ItemProblem, found: Resolved) -> str:
+def _some_layouts(sure: SureItems) -> Notice:
+    return Notice(
+        "some_layouts_in_draws",
+        f"how sure this cut is was computed beside {sure.priced} of {sure.layouts} layouts "
+        "that one cap gives, those of least latency at the costs as they stand: where another is "
+        "best in a draw, caps are told as good that are a little further from it",
+        values=(("priced", sure.priced), ("layouts", sure.layouts)),
+    )
+
+
+def _digest(
+    asked: AskedItems, problem: ItemProblem, found: Resolved, errors: ItemErrors | None
+) -> str:
     profile, fitted, given = found.profile, found.fitted, found.given
-    parts = (
+    parts: tuple[str, ...] = (
         "items 1",
         problem.digest(),
         repr((asked.fill.rule.value, asked.fill.first_bytes)),
@@ -238,4 +318,8 @@ def _digest(asked: AskedItems, problem: ItemProblem, found: Resolved) -> str:
         given.digest if given else "",
         repr(found.verification) if found.verification else "",
     )
+    if errors is not None:
+        known = errors.known
+        drawn = seed_of(known.model), known.misfit, known.draws, known.seed, known.overlap
+        parts += (repr((drawn, errors.ready_relative, errors.measured_bytes)),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

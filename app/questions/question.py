@@ -47,7 +47,8 @@ class UncertaintyOptions:
 
     `seed` fixes the draws, which else follow from the question. `relative` is the deviation of
     every cost, as a share, in the place of those of a fit, `intervals` those of single costs, of
-    which the others are known exactly, or by `relative`. `current_bytes` is the size that the
+    which the others are known exactly, or by `relative`; `ready_relative` is the deviation of the
+    ready times of items. `current_bytes` is the size that the
     user repeats today, `sends_whole` that messages are sent whole. `robust` asks for the cut of
     least worst regret. Raises InvalidInput.
     """
@@ -60,6 +61,7 @@ class UncertaintyOptions:
     mtu_bytes: int | None = None
     robust: bool = False
     intervals: tuple[StatedInterval, ...] = ()
+    ready_relative: float | None = None
 
     @property
     def only_names_current(self) -> bool:
@@ -178,8 +180,8 @@ def known_errors(
     """Return the errors of a model's costs, of its fit or as typed; None where none are known.
 
     `message_bytes` are the least and the greatest message that they are for; by how much transfers
-    contradicted the model, its `verification` says. Raises InconsistentInput where errors are asked
-    for and none are known.
+    contradicted the model, its `verification` says. Raises InconsistentInput where errors of costs
+    are asked for and none are known.
     """
     asked = options or UncertaintyOptions()
     misfit = verification.misfit if verification else 0.0
@@ -198,7 +200,7 @@ def known_errors(
         misfit = max(misfit, misfit_at(fit, *message_bytes))
         times = measured_times(fit)
         return KnownErrors(known, misfit, asked.draws, asked.seed, whole_us, times, fit.overlap)
-    if options is None or options.only_names_current:
+    if options is None or options.only_names_current or options.ready_relative is not None:
         return None
     raise InconsistentInput(UNKNOWN_ERRORS, field="uncertainty.relative")
 

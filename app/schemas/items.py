@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from analysis.items import (
@@ -11,8 +12,6 @@ from analysis.items import (
     ItemsSolved,
     PricedCap,
     WindowSlots,
-    cap_mib,
-    most_of_cap,
 )
 from app.questions.items import AskedItems, PreparedItems
 from app.schemas.base import notices_out, revision_out, same_named, timestamp
@@ -20,9 +19,10 @@ from app.schemas.fits import fit_out, given_fit_out
 from app.schemas.in_flight import ends_of
 from app.schemas.source import options_of, source_of
 from app.schemas.stages import constraints_out, limits_of, pipeline_or_none
+from app.schemas.uncertainty import draws_of, with_sentence
 from app.text.in_flight import format_in_budget
 from app.text.numbers import format_count, format_counted, format_percent, format_size
-from app.text.units import format_against, format_time, printable
+from app.text.units import format_time, printable
 from contract.items import (
     BestCapOut,
     CurrentCapOut,
@@ -38,7 +38,7 @@ from contract.items import (
 from contract.limits import MAX_OVERHEAD_US
 from contract.optimize import ItemsOptimizeOut, OptimizeIn
 from contract.pipeline import PipelineOut
-from contract.uncertainty import RepeatIn
+from contract.uncertainty import RepeatIn, UncertaintyOut
 from domain.errors import (
     FieldProblem,
     InconsistentInput,
@@ -46,15 +46,13 @@ from domain.errors import (
     InvalidInput,
     ItemsDeclined,
 )
-from domain.items import CapChoice, Fill, FillRule, ItemProblem, ItemSequence, ItemSolution
+from domain.items import CapChoice, FillRule, ItemProblem, ItemSequence
 from domain.machine import Machine
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
 from domain.solution import relative_excess
-from domain.uncertain_answer import Thresholds
 
 _STRATEGIES = ("auto", "exact")
-_MARGIN = Thresholds().margin
 _SHOWN_CAPS = 8  # of a list in the first sentence
 MIB = 2**20
 # What a message that is cut between items cannot have, by field, and why.
@@ -64,6 +62,10 @@ _DECLINED: Mapping[str, str] = {
     "aggregate": "items need the time of every stage, and this is an aggregate",
     "allow_refragmentation": "all stages share the cut of items",
     "static_bytes": "items have sizes of their own, so that none is repeated",
+}
+_DECLINED_DRAWS: Mapping[str, str] = {
+    "mtu_bytes": "caps are told in MiB, and none is rounded",
+    "robust": "of items there is no cut that is best in the worst draw",
 }
 _DECLINED_LIMITS: Mapping[str, str] = {
     "alignment_bytes": "fragments end where items do",
@@ -94,6 +96,7 @@ def asked_items(asked: OptimizeIn) -> AskedItems:
         save_as=asked.save_as,
         current_bytes=_current_bytes(asked, sequence),
         max_fragment_items=asked.constraints.max_fragment_items,
+        uncertainty=None if asked.uncertainty is None else draws_of(asked.uncertainty),
     )
 
 
@@ -113,17 +116,14 @@ def fill_alone() -> InvalidFields:
 
 
 def _current_bytes(asked: OptimizeIn, sequence: ItemSequence) -> int | None:
-    """The cap in use. Raises ItemsDeclined for what else is asked of errors."""
+    """The cap in use. Raises ItemsDeclined for what is said of sizes that are repeated."""
     if asked.uncertainty is None:
         return None
-    for name in asked.uncertainty.said():
-        if name != "current":
-            raise ItemsDeclined(
-                f"{name} does not go with items: their cuts are not priced in draws of the costs",
-                field=f"uncertainty.{name}",
-            )
+    refuse_beside_items(_DECLINED_DRAWS, asked.uncertainty.said(), "uncertainty.")
     current = asked.uncertainty.current
-    return current.repeat if isinstance(current, RepeatIn) else sequence.total_bytes
+    if isinstance(current, RepeatIn):
+        return current.repeat
+    return sequence.total_bytes if current == "whole" else None
 
 
 def sequence_of(given: ItemsIn) -> ItemSequence:
@@ -177,6 +177,7 @@ def items_answer(
     sizes = solution.fragment_bytes
     fitted, given = prepared.found.fitted, prepared.found.given
     busy = problem.simulate(solution.cut).in_stages.busy_us()
+    known = _uncertainty_out(prepared, found)
     return ItemsOptimizeOut(
         id=id,
         created_at=timestamp(created_at),
@@ -204,12 +205,17 @@ def items_answer(
         profile=revision_out(profile),
         solve_ms=round(found.solve_ms, 3),
         warnings=notices_out(
-            (*prepared.notices(sizes), *solution.notices, *prepared.notices_of_costs())
+            (
+                *prepared.notices(sizes, found.sure),
+                *solution.notices,
+                *prepared.notices_of_costs(),
+            )
         ),
+        uncertainty=known,
         items=items_out(problem.sequence),
         fill=FillOut(prepared.asked.fill.rule.value, prepared.asked.fill.first_bytes),
         fragment_items=solution.fragment_items,
-        set_items=_set_items(prepared.asked.fill, found),
+        set_items=_set_items(prepared.asked.fill, found, known),
         best_cap=_best_cap_out(problem, found.best_cap, solution.latency_us),
         current=_current_out(problem, found.current, solution.latency_us),
         limit=limit_out(problem, found.path),
@@ -263,70 +269,28 @@ def _current_out(
     )
 
 
-def _set_items(fill: FillRule, found: ItemsSolved) -> SetItemsOut:
-    solution, best, current = found.solution, found.best_cap, found.current
-    caps = tuple(size / MIB for size in solution.fragment_bytes)
-    most = None if best is None else most_of_cap(solution.problem, best)
-    cap = None if best is None else cap_mib(best.from_bytes, most)
-    against = None
-    if current is not None:
-        yours = f"your {format_size(current.cap_bytes, with_bytes=False)}"
-        against = (current.latency_us, yours)
-    if fill.rule is Fill.BEFORE and found.slots and best is not None:
-        words = _buffers_words(found, best, against)
-    else:
-        words = _caps_words(fill, found, cap)
-        if against is not None:
-            words += f": {format_against(solution.latency_us, *against)}"
-    return SetItemsOut(f"{words}.", caps, cap, slots_out(found.slots))
+def _uncertainty_out(prepared: PreparedItems, found: ItemsSolved) -> UncertaintyOut | None:
+    """How sure the answer is, where that was computed."""
+    if found.sure is None:
+        return None
+    from app.text.items import ItemWords, items_sentence
 
-
-def _caps_words(fill: FillRule, found: ItemsSolved, cap_mb: float | None) -> str:
-    """What makes this cut: a cap for each fragment, or one instead; with windows how many at a
-    time.
-    """
-    of_list, of_cap = (
-        ("bucket_cap_mb_list=", "bucket_cap_mb=")
-        if fill.rule is Fill.UNTIL
-        else ("caps in MiB: ", "one cap in MiB: ")
+    asked, errors = prepared.asked, prepared.errors
+    assert errors is not None, "it was computed from them"
+    words = ItemWords.of(asked.fill, found)
+    sentence = items_sentence(
+        found.sure, words, prepared.problem, asked.fill, errors, asked.current_bytes
     )
-    words = f"Set {of_list}[{_listed(found.solution)}]"
-    if cap_mb is not None:
-        words += f" (or {of_cap}{cap_mb!r})"
-    if found.slots:
-        words += f", {format_count(found.slots[0].slots)} at a time"
-    return words
+    known = with_sentence(found.sure.uncertainty, sentence)
+    return replace(known, regret=replace(known.regret, basis="best cap"))
 
 
-def _listed(solution: ItemSolution) -> str:
-    caps = [size / MIB for size in solution.fragment_bytes]
-    listed = ", ".join(map(repr, caps[:_SHOWN_CAPS]))
-    return listed if len(caps) <= _SHOWN_CAPS else f"{listed}, … {format_count(len(caps))} in all"
+def _set_items(fill: FillRule, found: ItemsSolved, known: UncertaintyOut | None) -> SetItemsOut:
+    from app.text.items import one_cap_mib, what_to_set
 
-
-def _buffers_words(found: ItemsSolved, best: CapChoice, against: tuple[float, str] | None) -> str:
-    """How many buffers of what size to have for one cap, and for the best cut where that takes
-    less.
-    """
-    problem, latency_us = found.solution.problem, found.solution.latency_us
-    size = most_of_cap(problem, best) or best.from_bytes
-    words = f"Set {_buffers(problem, problem.places(best.cut)[0], size)}"
-    if against is not None:
-        words += f": {format_against(best.latency_us, *against)}"
-    less = 1.0 - latency_us / best.latency_us
-    if less <= _MARGIN:
-        return words
-    slots = found.slots[0]
-    return (
-        f"{words}. With {_buffers(problem, slots.slots, slots.slot_bytes)}, filled unequally to "
-        f"[{_listed(found.solution)}] MiB, it takes {format_percent(less)} less"
-    )
-
-
-def _buffers(problem: ItemProblem, count: int, size_bytes: int) -> str:
-    budget = problem.windows[0].bytes
-    size = format_in_budget(size_bytes, size_bytes if budget is None else budget)
-    return f"{format_counted(count, 'buffer')} of {size} ({size_bytes} bytes)"
+    caps, cap = tuple(size / MIB for size in found.solution.fragment_bytes), one_cap_mib(found)
+    sentence = what_to_set(fill, found) if known is None else known.sentence
+    return SetItemsOut(sentence, caps, cap, slots_out(found.slots))
 
 
 def limit_out(problem: ItemProblem, path: ItemPath) -> ItemsLimitOut:

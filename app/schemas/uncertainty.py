@@ -89,6 +89,7 @@ def draws_of(given: DrawsIn) -> UncertaintyOptions:
         sends_whole=current == "whole",
         mtu_bytes=given.mtu_bytes,
         robust=given.robust,
+        ready_relative=given.ready_relative,
     )
 
 
@@ -157,6 +158,15 @@ def uncertainty_out(
     """Return what is known of an answer as it is sent and stored, None where nothing is."""
     if found is None or question is None:
         return None
+    return with_sentence(
+        found, decision_sentence(found, question), measured_us=question.measured_us
+    )
+
+
+def with_sentence(
+    found: Uncertainty, sentence: str, *, measured_us: float | None = None
+) -> UncertaintyOut:
+    """Return the same with this sentence; `measured_us` is what one piece was measured to take."""
     decision = found.decision
     return UncertaintyOut(
         source=found.source,
@@ -164,14 +174,14 @@ def uncertainty_out(
         seed=str(found.seed),
         decision=decision.code,
         reason=decision.reason,
-        sentence=decision_sentence(found, question),
+        sentence=sentence,
         advised_bytes=decision.advised.size_bytes,
         compared_with=decision.against,
         gain=quantiles_out(decision.gain),
         probability=decision.probability,
         margin=decision.thresholds.margin,
         latency_us=quantiles_out(found.latency_us),
-        one_piece_measured_us=question.measured_us,
+        one_piece_measured_us=measured_us,
         against=tuple(
             AgainstOut(one.name, one.size_bytes, one.probability_faster, quantiles_out(one.saves))
             for one in found.against
@@ -258,6 +268,7 @@ def uncertainty_facts(known: UncertaintyOut) -> Iterator[tuple[str, str]]:
         given = {
             "relative": ", of the deviations given",
             "intervals": ", of the intervals given",
+            "ready": ", of the deviation of ready times given",
         }
         typed = given.get(known.source, "")
         low, high = format_time(latency.p05), format_time(latency.p95)

@@ -69,10 +69,10 @@ _NEARLY_AS_GOOD = 0.02  # in the mean over the draws
 def decision_sentence(found: Uncertainty, question: UncertaintyQuestion) -> str:
     """Return what to do and why, what it rests on, and what to measure where that is worth it."""
     said = [_decided(found, question), *_one_stage(found, question)]
-    said += [*remarks(found), *_rest_on(found)]
+    said += [*remarks(found), *rest_on(found)]
     if forbids_current(question):
         said.insert(0, f"Your {_setting(question)} is not within the limits.")
-    said += _known_to(question.model)
+    said += known_to(question.model)
     if found.decision.measure is not None:
         said.append(_to_measure(found.decision.measure, found.decision, question))
     elif _is_left_to_a_program(found.decision):
@@ -121,13 +121,14 @@ def settings_sentence(found: SettingsInDraws, errors: KnownErrors, words: Mappin
         if found.gain.p95 <= found.thresholds.margin:
             said = f"Nothing to gain: {names} would gain {margin} % at most"
         else:
-            said = f"No gain provable: {names} may be {gain}; {_cannot_tell(errors.model)}"
+            said = f"No gain provable: {names} may be {gain}; {cannot_tell(errors.model)}"
     else:
         said = f"Within 2 % of the best repeated sizes {format_probability(setting.good)}"
-    return " ".join([f"{said}.", *_known_to(errors.model)])
+    return " ".join([f"{said}.", *known_to(errors.model)])
 
 
-def _cannot_tell(model: UncertainModel) -> str:
+def cannot_tell(model: UncertainModel) -> str:
+    """Return what does not tell which cut is faster."""
     is_typed = isinstance(model.stages[0], StatedStage)
     return "such costs cannot tell" if is_typed else "the measurements cannot tell"
 
@@ -140,8 +141,8 @@ def setting_words(setting: FragmentSetting) -> str:
     return "one piece" if size is None else format_bytes(size)
 
 
-def _known_to(model: UncertainModel) -> Iterator[str]:
-    """The deviation that was typed, where one was."""
+def known_to(model: UncertainModel) -> Iterator[str]:
+    """Yield the deviation that was typed, where one was."""
     stage = model.stages[0]
     if not isinstance(stage, StatedStage):
         return
@@ -263,7 +264,7 @@ def _not_cut(decision: Decision, question: UncertaintyQuestion) -> str:
         off = two_digits(decision.thresholds.margin)
         why = f"{_a_cut(cut)} may be {may}, and whole messages were measured {off} % off the model"
     elif decision.reason is Reason.CUT_NOT_FASTER:
-        why = f"{_a_cut(cut)} may be {may}; {_cannot_tell(question.model)}"
+        why = f"{_a_cut(cut)} may be {may}; {cannot_tell(question.model)}"
     elif decision.reason is Reason.ONE_PIECE_IS_BEST:
         by_lines = _continued(question.message_bytes, question)
         why = f"{by_lines}one piece is expected to take the least time; {_a_cut(cut)} may be {may}"
@@ -314,7 +315,8 @@ def both_ways(sizes: Sequence[int | None], message_bytes: int | None = None) -> 
     return f"whole messages in {' and in '.join(ways)} by turns"
 
 
-def _rest_on(found: Uncertainty) -> Iterator[str]:
+def rest_on(found: Uncertainty) -> Iterator[str]:
+    """Yield what an answer rests on that the measurements do not determine."""
     names = {Parameter.OVERHEAD: "the overhead", Parameter.PER_BYTE: "the per-byte cost"}
     rests = [f"{names[one.parameter]} of {one.stage}" for one in found.rests_on]
     if rests:

@@ -97,7 +97,7 @@ class _Following:
         ready = np.append(np.maximum.accumulate(by_item[::-1])[::-1], 0.0)
         left = arrays.spent_us[:, -1:] - arrays.spent_us + self._behind[:, None]
         left[:, -1] = 0.0
-        is_rising = all(_rises(stage) for stage in self._stages)
+        is_rising = all(stage.rises for stage in self._stages)
         return LabelBounds(self._head, rest, ready, left, is_rising, self._floor, windows)
 
     def _own(self, place: int) -> Floats:
@@ -203,15 +203,6 @@ def _min_us(stage: Stage, sizes: Ints) -> Floats:
         floor = np.where(sizes <= end, np.minimum(floor, here), floor)
         start = end
     return floor
-
-
-def _rises(stage: Stage) -> bool:
-    """Whether a larger fragment never takes less."""
-    for before, behind in pairwise(stage.ranges):
-        end = before.up_to_bytes or 0
-        if behind.line.time_us(end) < before.line.time_us(end):
-            return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)

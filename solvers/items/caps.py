@@ -17,10 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
+from numpy.typing import NDArray
+
 from domain.items import CapChoice, Fill, FillRule, ItemCut, ItemProblem, layout
 from solvers.contract import Deadline
 from solvers.items.arrays import arrays_of, item_kernels
-from solvers.kernels.items import CapWalk, filled, next_cap
+from solvers.kernels.items import CapWalk, ListedLayouts, filled, next_cap
 
 _WORK = 200_000  # fragments between two looks at the clock
 
@@ -69,6 +72,46 @@ def best_cap(problem: ItemProblem, rule: FillRule, deadline: Deadline) -> CapCho
         layouts=walk.layouts,
         is_complete=not walk.next_cap,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class LayoutList:
+    """Layouts by rising caps as far as the walk has come, and the first cap behind the last of
+    them, in bytes; None: every greater cap gives that one, too.
+    """
+
+    problem: ItemProblem
+    rule: FillRule
+    layouts: ListedLayouts
+    next_bytes: int | None
+    is_complete: bool
+
+    def ends(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return the ends of the fragments of these layouts, one behind the other."""
+        chosen = self.layouts.from_bytes[places], self.layouts.fragments[places]
+        walk = _started(self.problem, self.rule)
+        return item_kernels().laid_out(arrays_of(self.problem), walk, *chosen)
+
+    def to_bytes(self, place: int) -> int | None:
+        """Return the greatest cap that gives this layout; None: every greater one does."""
+        following = place + 1
+        if following < len(self.layouts.from_bytes):
+            return int(self.layouts.from_bytes[following]) - 1
+        return None if self.next_bytes is None else self.next_bytes - 1
+
+
+def list_layouts(problem: ItemProblem, rule: FillRule, *, work: int, room: int) -> LayoutList:
+    """Return the layouts that caps give by this rule with their latencies at the costs as they
+    stand, without the delay: so many at most, and until so many fragments were made. Raises
+    Infeasible.
+    """
+    walk, listed = item_kernels().list_caps(arrays_of(problem), _started(problem, rule), work, room)
+    is_complete = not walk.next_cap
+    next_bytes = walk.next_cap or None
+    limit = problem.max_fragment_bytes
+    if is_complete and rule.rule is Fill.BEFORE and limit is not None:
+        next_bytes = max(limit, int(listed.from_bytes[-1])) + 1
+    return LayoutList(problem, rule, listed, next_bytes, is_complete)
 
 
 def _started(problem: ItemProblem, rule: FillRule) -> CapWalk:

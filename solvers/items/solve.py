@@ -2,9 +2,10 @@
 
 Source    docs/theory.md, "Items".
 Notation  m items, n stages.
-Cost      one stage O(m); several some tenths of a second for 1,000 items, by widths that grow while
-          the work of the last one leaves room.
-Exact     one stage of one line; two of them without ready times; else where no label was dropped.
+Cost      one stage O(m) a range; several some tenths of a second for 1,000 items, by widths that
+          grow while the work of the last one leaves room.
+Exact     one stage that takes no less for an item more; two of one line without ready times; and
+          where no label was dropped.
 Traps     latencies of kernels are without the pipeline's delay; the evaluator's are shown.
 """
 

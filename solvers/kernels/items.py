@@ -21,6 +21,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.kernels.item_draws import ItemDraws, latencies_us
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ends = tuple[int, ...]
@@ -91,6 +93,17 @@ class CapWalk:
     to_bytes: int = 0
 
 
+@dataclass(frozen=True, eq=False)
+class ListedLayouts:
+    """Layouts of a walk, by rising caps: the least cap in bytes that gives each, how many fragments
+    it has, and its latency in µs, infinite where it is not admitted; (layouts,) each.
+    """
+
+    from_bytes: Ints
+    fragments: Ints
+    latency_us: Floats
+
+
 @dataclass(frozen=True)
 class LabelBounds:
     """Lower bounds on what follows a label, µs; columns u = 0 .. m, rows stages.
@@ -151,9 +164,11 @@ class PlainItems:
         return free_us[-1]
 
     def one_stage(self, arrays: ItemArrays) -> Ends:
-        """Return the best cut of one stage of one line, of any number of fragments."""
+        """Return the best cut of one stage that takes no less for an item more, of any number of
+        fragments.
+        """
         done = [0.0] * len(arrays.ready_us)
-        row = _Row(arrays, 0, is_empty=False)
+        row = _row_of(arrays, 0)
         came = row.fill(done, arrays.ready_us.tolist(), done)
         ends, last = list[int](), arrays.items
         while last > 0:
@@ -162,7 +177,7 @@ class PlainItems:
         return tuple(reversed(ends))
 
     def few(self, arrays: ItemArrays, most: int) -> Ends:
-        """Return the best cut of at most so many fragments; none where that admits none."""
+        """Return the same of at most so many fragments; none where that admits none."""
         return self._counted(arrays, most, 0)
 
     def two_stages(self, arrays: ItemArrays, most: int) -> Ends:
@@ -172,7 +187,7 @@ class PlainItems:
         return self._counted(arrays, most, 1)
 
     def _counted(self, arrays: ItemArrays, most: int, stage: int) -> Ends:
-        row, count = _Row(arrays, stage, is_empty=stage > 0), len(arrays.ready_us)
+        row, count = _row_of(arrays, stage), len(arrays.ready_us)
         done = [0.0] + [inf] * arrays.items
         entry, came = arrays.ready_us.tolist(), list[list[int]]()
         front, overhead = arrays.spent_us[0].tolist(), float(arrays.overhead_us[0])
@@ -226,6 +241,33 @@ class PlainItems:
             walk = self._walked(arrays, walk, ends)
         return walk
 
+    def list_caps(
+        self, arrays: ItemArrays, walk: CapWalk, work: int, room: int
+    ) -> tuple[CapWalk, ListedLayouts]:
+        """Go on with a walk until about so many fragments were made, or so many layouts listed."""
+        caps, fragments, latencies = list[int](), list[int](), list[float]()
+        while walk.next_cap and work > 0 and len(caps) < room:
+            cap, ends = walk.next_cap, filled(arrays, walk, walk.next_cap)
+            work -= len(ends)
+            walk = self._walked(arrays, walk, ends)
+            caps.append(cap)
+            fragments.append(len(ends))
+            latencies.append(self.latency_us(arrays, ends) if _admits(arrays, ends) else inf)
+        return walk, ListedLayouts(np.array(caps), np.array(fragments), np.array(latencies))
+
+    def laid_out(self, arrays: ItemArrays, walk: CapWalk, caps: Ints, fragments: Ints) -> Ints:
+        """Return the ends of the layouts of these caps by the walk's rule, one behind the other;
+        `fragments` are how many each has.
+        """
+        found = [end for cap in caps.tolist() for end in filled(arrays, walk, cap)]
+        return np.array(found, dtype=np.int64)
+
+    def in_draws_us(self, of: ItemDraws, fragments: Ints, ends: Ints) -> Floats:
+        """Return the latencies in µs, (cuts, draws), delay included, of cuts of so many fragments,
+        whose ends are one behind the other.
+        """
+        return latencies_us(of, fragments, ends)
+
     def _walked(self, arrays: ItemArrays, walk: CapWalk, ends: Ends) -> CapWalk:
         following = next_cap(arrays, walk, ends)
         walk, cap = (
@@ -236,8 +278,7 @@ class PlainItems:
             ),
             walk.next_cap,
         )
-        is_admitted = all(arrays.earliest[last] <= first for first, last in pairwise((0, *ends)))
-        if not is_admitted or len(ends) > arrays.max_fragments:
+        if not _admits(arrays, ends):
             return walk
         best_us, most_us = walk.latency_us, walk.latency_us * (1.0 + SAME)
         latency_us = self.latency_us(arrays, ends, most_us)
@@ -260,7 +301,7 @@ class PlainItems:
 
 
 @dataclass(slots=True)
-class _Window:
+class _Slots:
     """A window, the fragments that it holds, and when the place of each is free again."""
 
     first: int
@@ -270,9 +311,9 @@ class _Window:
     back_us: list[float]
 
 
-def _windows(arrays: ItemArrays, places: Sequence[int]) -> list[_Window]:
+def _windows(arrays: ItemArrays, places: Sequence[int]) -> list[_Slots]:
     return [
-        _Window(*window, [])
+        _Slots(*window, [])
         for window in zip(
             arrays.window_first.tolist(),
             arrays.window_last.tolist(),
@@ -290,6 +331,12 @@ def _places(arrays: ItemArrays, ends: Sequence[int]) -> list[int]:
     held = [size // greatest if size else len(ends) for size in arrays.window_bytes.tolist()]
     given = arrays.window_places.tolist()
     return [min(one or most, most) for one, most in zip(given, held, strict=True)]
+
+
+def _admits(arrays: ItemArrays, ends: Ends) -> bool:
+    if len(ends) > arrays.max_fragments:
+        return False
+    return all(arrays.earliest[last] <= first for first, last in pairwise((0, *ends)))
 
 
 def filled(arrays: ItemArrays, walk: CapWalk, cap_bytes: int) -> Ends:
@@ -361,6 +408,85 @@ class _Row:
                 best = done[came[j]] - spent[came[j]]
             out[j] = best + self._overhead + spent[j]
         return came
+
+
+def _row_of(arrays: ItemArrays, stage: int) -> _Row | _RangedRow:
+    """The rows of a stage; behind another one, of one line, its fragments may be empty."""
+    if arrays.ranges[stage] > 1:
+        return _RangedRow(arrays, stage)
+    return _Row(arrays, stage, is_empty=stage > 0)
+
+
+class _RangedRow:
+    """The same of one stage with several ranges, which takes no less for an item more: a queue for
+    each range.
+    """
+
+    def __init__(self, arrays: ItemArrays, stage: int) -> None:
+        first = int(arrays.first_range[stage])
+        ranges = range(first, first + int(arrays.ranges[stage]))
+        own, self._earliest = arrays.spent_us[stage], arrays.earliest.tolist()
+        self._bytes: list[int] = arrays.ends_bytes.tolist()
+        ends = [0.0, *arrays.range_ends_bytes[first : ranges.stop - 1].tolist(), inf]
+        self._sizes = list(pairwise(ends))
+        self._overheads = [float(arrays.range_overhead_us[r]) for r in ranges]
+        self._spent: list[list[float]] = [
+            (arrays.range_ns_per_byte[r] * arrays.ends_bytes / 1000.0 + own).tolist()
+            for r in ranges
+        ]
+
+    def fill(self, done: list[float], entry: list[float], out: list[float]) -> list[int]:
+        """Fill out(j), the least of max(f(i), r(j)) and what the fragment takes; return the i of
+        each, -1 without one.
+        """
+        came, passed = [-1] * len(out), -1
+        windows = [_Window(*both) for both in zip(self._sizes, self._spent, strict=True)]
+        for j in range(1, len(out)):
+            while passed + 1 < j and done[passed + 1] <= entry[j]:
+                passed += 1
+            best = inf
+            for window, overhead in zip(windows, self._overheads, strict=True):
+                if self._bytes[j] <= window.above:
+                    break
+                window.advance(self._bytes, done, j, passed, self._earliest[j])
+                after, spent = overhead + window.spent[j], window.spent
+                at_once = min(passed, window.high)
+                if at_once >= window.low and entry[j] - spent[at_once] + after < best:
+                    best, came[j] = entry[j] - spent[at_once] + after, at_once
+                if window.queue:
+                    i = window.queue[0]
+                    if done[i] - spent[i] + after < best:
+                        best, came[j] = done[i] - spent[i] + after, i
+            out[j] = best
+        return came
+
+
+class _Window:
+    """The ends from which a fragment has a size of one range, those that wait in a queue by rising
+    f - C.
+    """
+
+    def __init__(self, sizes: tuple[float, float], spent: list[float]) -> None:
+        self.above, self._end = sizes
+        self.spent, self.queue = spent, deque[int]()
+        self.low, self.high = 0, -1
+
+    def advance(
+        self, sizes: list[int], done: list[float], j: int, passed: int, earliest: int
+    ) -> None:
+        """Go on to fragments that end with j; not before `earliest`."""
+        spent, queue = self.spent, self.queue
+        while self.high + 1 < j and sizes[j] - sizes[self.high + 1] > self.above:
+            self.high += 1
+            key = done[self.high] - spent[self.high]
+            while queue and done[queue[-1]] - spent[queue[-1]] >= key:
+                queue.pop()
+            queue.append(self.high)
+        while self.low < j and sizes[j] - sizes[self.low] > self._end:
+            self.low += 1
+        self.low = max(self.low, earliest)
+        while queue and (queue[0] <= passed or queue[0] < self.low):
+            queue.popleft()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Cuts of items in C: the same values as in Python, sooner.
 
-Source    kernels/native/items.c, item_labels.c; kernels/items.py has the same in Python.
+Source    kernels/native/items.c, item_labels.c, item_draws.c; kernels/items.py has the same in
+          Python.
 Notation  m items, n stages.
 Cost      some microseconds for what crosses into C.
 Exact     as the code in Python: the same bits, the same cuts.
@@ -20,8 +21,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.kernels.items import CapWalk, Ends, ItemArrays, LabelBounds, LabelsFound
-from solvers.kernels.native_recurrence import address_of
+from solvers.kernels.item_draws import ItemDraws
+from solvers.kernels.items import (
+    CapWalk,
+    Ends,
+    ItemArrays,
+    LabelBounds,
+    LabelsFound,
+    ListedLayouts,
+)
+from solvers.kernels.native_recurrence import DrawnCosts, address_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -81,6 +90,29 @@ class _Caps(ctypes.Structure):
     ]
 
 
+class _Layouts(ctypes.Structure):
+    _fields_ = [
+        ("room", _Long),
+        ("count", _Long),
+        ("from_bytes", _Address),
+        ("fragments", _Address),
+        ("latency_us", _Address),
+    ]
+
+
+class _Drawn(ctypes.Structure):
+    _fields_ = [
+        ("costs", ctypes.POINTER(DrawnCosts)),
+        ("items", _Long),
+        ("ready_us", _Address),
+        ("ready_factor", _Address),
+        ("bytes", _Address),
+        ("own_us", _Address),
+        ("is_serial", _Long),
+    ]
+    keep: tuple[Any, ...]
+
+
 class _LabelProblem(ctypes.Structure):
     _fields_ = [
         ("of", ctypes.POINTER(_Items)),
@@ -113,7 +145,22 @@ class NativeItems:
             library.sluice_items_pair, ctypes.c_int, ctypes.POINTER(_Pair), _Address
         )
         self._caps = _typed(
-            library.sluice_items_caps, ctypes.c_int, items, ctypes.POINTER(_Caps), _Long
+            library.sluice_items_caps,
+            ctypes.c_int,
+            items,
+            ctypes.POINTER(_Caps),
+            _Long,
+            ctypes.POINTER(_Layouts),
+        )
+        self._laid_out = _typed(
+            library.sluice_items_laid_out, ctypes.c_int, items, *(_Long,) * 3, *(_Address,) * 2
+        )
+        self._in_draws = _typed(
+            library.sluice_items_in_draws,
+            ctypes.c_int,
+            ctypes.POINTER(_Drawn),
+            _Long,
+            *(_Address,) * 3,
         )
         self.labels_new = _typed(
             library.sluice_item_labels_new, _Address, ctypes.POINTER(_LabelProblem)
@@ -141,14 +188,14 @@ class NativeItems:
         return latency
 
     def one_stage(self, arrays: ItemArrays) -> Ends:
-        """Return the best cut of one stage of one line, of any number of fragments. Raises
-        MemoryError.
+        """Return the best cut of one stage that takes no less for an item more, of any number of
+        fragments. Raises MemoryError.
         """
         ends = np.empty(arrays.items, dtype=np.int64)
         return _found(ends, self._one_stage(_items(arrays), address_of(ends)))
 
     def few(self, arrays: ItemArrays, most: int) -> Ends:
-        """Return the best cut of at most so many fragments; none where that admits none. Raises
+        """Return the same of at most so many fragments; none where that admits none. Raises
         MemoryError.
         """
         ends = np.empty(arrays.items, dtype=np.int64)
@@ -178,6 +225,60 @@ class NativeItems:
 
     def walk_caps(self, arrays: ItemArrays, walk: CapWalk, work: int) -> CapWalk:
         """Go on with a walk until about so many fragments were made. Raises MemoryError."""
+        return self._walked(arrays, walk, work, None)
+
+    def list_caps(
+        self, arrays: ItemArrays, walk: CapWalk, work: int, room: int
+    ) -> tuple[CapWalk, ListedLayouts]:
+        """Go on with a walk until about so many fragments were made, or so many layouts listed.
+        Raises MemoryError.
+        """
+        caps, fragments = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+        latencies = np.empty(room)
+        addresses = address_of(caps), address_of(fragments), address_of(latencies)
+        listed = _Layouts(room, 0, *addresses)
+        walk = self._walked(arrays, walk, work, listed)
+        count = listed.count
+        return walk, ListedLayouts(caps[:count], fragments[:count], latencies[:count])
+
+    def laid_out(self, arrays: ItemArrays, walk: CapWalk, caps: Ints, fragments: Ints) -> Ints:
+        """Return the ends of the layouts of these caps by the walk's rule, one behind the other;
+        `fragments` are how many each has. Raises MemoryError.
+        """
+        asked = np.ascontiguousarray(caps, dtype=np.int64)
+        ends = np.empty(int(fragments.sum()), dtype=np.int64)
+        rule = int(walk.is_before), walk.first_bytes
+        made = self._laid_out(
+            _items(arrays), *rule, len(asked), address_of(asked), address_of(ends)
+        )
+        if made < 0:
+            raise MemoryError
+        return ends
+
+    def in_draws_us(self, of: ItemDraws, fragments: Ints, ends: Ints) -> Floats:
+        """Return the latencies in µs, (cuts, draws), delay included, of cuts of so many fragments,
+        whose ends are one behind the other. Raises MemoryError.
+        """
+        costs = DrawnCosts.of(of.overhead_us, of.ns_per_byte, of.range_ends_bytes, of.delay_us)
+        columns: tuple[NDArray[Any], ...] = (
+            *(of.ready_us, of.ready_factors, of.ends_bytes, of.own_us),
+        )
+        kept = tuple(map(np.ascontiguousarray, columns))
+        drawn = _Drawn(
+            ctypes.pointer(costs), len(of.ready_us) - 1, *map(address_of, kept), int(of.is_serial)
+        )
+        drawn.keep = (costs, *kept)
+        counts = np.ascontiguousarray(fragments, dtype=np.int64)
+        cuts = np.ascontiguousarray(ends, dtype=np.int64)
+        found: Floats = np.empty((len(counts), of.draws))
+        addresses = address_of(counts), address_of(cuts), address_of(found)
+        if self._in_draws(ctypes.byref(drawn), len(counts), *addresses) < 0:
+            raise MemoryError
+        return found
+
+    def _walked(
+        self, arrays: ItemArrays, walk: CapWalk, work: int, listed: _Layouts | None
+    ) -> CapWalk:
         state = _Caps(*(int(walk.is_before), walk.first_bytes, walk.next_cap, walk.last_cap))
         state.layouts, state.latency_us, state.fragments = (
             walk.layouts,
@@ -185,7 +286,7 @@ class NativeItems:
             walk.fragments,
         )
         state.from_bytes, state.to_bytes = walk.from_bytes, walk.to_bytes
-        if self._caps(_items(arrays), ctypes.byref(state), work) < 0:
+        if self._caps(_items(arrays), ctypes.byref(state), work, listed) < 0:
             raise MemoryError
         return replace(
             walk,

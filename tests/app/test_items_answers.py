@@ -184,7 +184,7 @@ def test_a_page_shows_the_figures(live: Live) -> None:
         ({"allow_refragmentation": True}, "/allow_refragmentation"),
         ({"strategy": "repeat"}, "/strategy"),
         ({"strategy": "static", "static_bytes": 4}, "/static_bytes"),
-        ({"uncertainty": {"relative": 0.1}}, "/uncertainty/relative"),
+        ({"uncertainty": {"mtu_bytes": 4}}, "/uncertainty/mtu_bytes"),
         ({"uncertainty": {"robust": True}}, "/uncertainty/robust"),
         ({"transfers": {"content": "message_bytes\n"}}, "/transfers"),
     ],

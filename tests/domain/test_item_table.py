@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import mean, stdev
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from domain.item_table import read_item_table
 
 def test_every_kind_of_column_is_read() -> None:
     text = "name,bytes,ready (us),copy_ms,load\na,4,1,0.5,3 us\n\nb,2 KiB,2.5,1,250 ns\n"
-    assert read_item_table(text) == {
+    assert read_item_table(text).items == {
         "names": ["a", "b"],
         "bytes": [4, 2048],
         "ready_us": [1.0, 2.5],
@@ -22,18 +24,18 @@ def test_every_kind_of_column_is_read() -> None:
 
 def test_sizes_have_the_unit_of_their_heading() -> None:
     """But for those that have their own."""
-    assert read_item_table("bytes (MiB)\n1\n3 KiB\n") == {"bytes": [2**20, 3072]}
+    assert read_item_table("bytes (MiB)\n1\n3 KiB\n").items == {"bytes": [2**20, 3072]}
 
 
 def test_names_may_hold_commas() -> None:
-    found = read_item_table('name,bytes\n"a, b",1\n')
+    found = read_item_table('name,bytes\n"a, b",1\n').items
     assert found["names"] == ["a, b"]
 
 
 @given(st.lists(st.integers(1, 2**40), min_size=1, max_size=50))
 def test_whole_sizes_are_themselves(sizes: list[int]) -> None:
     text = "\n".join(["bytes", *map(str, sizes)])
-    assert read_item_table(text) == {"bytes": sizes}
+    assert read_item_table(text).items == {"bytes": sizes}
 
 
 @pytest.mark.parametrize(
@@ -56,3 +58,25 @@ def test_what_is_no_table_of_items_is_refused(text: str, words: str) -> None:
         read_item_table(text)
     assert words in refused.value.detail
     assert refused.value.field == "items"
+
+
+def test_several_calculations_are_their_medians_and_how_much_they_differ() -> None:
+    """Numbered or not, of units of their own; the factors 0.9, 1 and 1.2 here."""
+    text = "bytes,ready_us,ready_us_2,ready 3 (ms)\n4,90,100,0.12\n4,180,200,0.24\n"
+    found = read_item_table(text)
+    assert found.items["ready_us"] == [100.0, 200.0]
+    factors = [0.9, 1.0, 1.2]
+    assert found.ready_relative == pytest.approx(stdev(factors) / mean(factors))
+
+
+@pytest.mark.parametrize(
+    "text", ["bytes\n4\n", "bytes,ready (us)\n4,1\n", "bytes,ready_us,ready_us_2\n4,1,1\n"]
+)
+def test_one_calculation_has_no_deviation(text: str) -> None:
+    assert read_item_table(text).ready_relative is None
+
+
+def test_too_many_calculations_are_refused() -> None:
+    heading = ",".join(["bytes", *["ready (us)"] * 101])
+    with pytest.raises(InvalidInput, match="at most 100 columns ready"):
+        read_item_table(f"{heading}\n{','.join('1' * 102)}\n")

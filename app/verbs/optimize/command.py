@@ -136,7 +136,7 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
     if says_items(arguments):
         from app.console.items import items_of
 
-        body |= items_of(arguments, settings)
+        body = _with(items_of(arguments, settings, with_errors=True), body)
         if arguments.max_fragment_items is not None:
             limits = body.get("constraints") or {}
             body["constraints"] = {**limits, "max_fragment_items": arguments.max_fragment_items}
@@ -151,6 +151,12 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
     return parse_json(OptimizeIn, dump_json(body))
+
+
+def _with(found: Mapping[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request with what was found of its items; options win about how sure it is."""
+    known = {**found.get("uncertainty", {}), **(body.get("uncertainty") or {})}
+    return {**body, **found, **({"uncertainty": known} if known else {})}
 
 
 def _check_beside_items(arguments: Arguments) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import solvers
-from analysis.items import ItemsSolved, solve_items_question
+from analysis.items import ItemsQuestion, ItemsSolved, solve_items_question
 from analysis.solve import MessageQuestion, Solved, solve
 from app.execution.engine import Pool
 from app.operations.call import Call
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 _QUICK_ITEMS = 500  # items times stages: some milliseconds
 _QUICK_IN_WINDOWS = 50  # the same where labels have the places of windows, too
+_QUICK_IN_DRAWS = 100  # of them, where errors are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
 
     @property
     def work(self) -> Call[ItemsSolved]:
-        return Call(solve_items_question, self.prepared.question)
+        return Call(self._solver, self.prepared.question)
 
     def stored(self, unit: UnitOfWork) -> Outcome | None:
         """Return a stored answer to the identical question, where it is good enough."""
@@ -198,12 +199,21 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
     def is_quick(self) -> bool:
         """Whether solving is small enough to be tried in this process."""
         problem = self.prepared.problem
-        most = _QUICK_IN_WINDOWS if problem.windows else _QUICK_ITEMS
+        most = _QUICK_ITEMS if self.prepared.errors is None else _QUICK_IN_DRAWS
+        most = _QUICK_IN_WINDOWS if problem.windows else most
         return len(problem.sequence) * len(problem.pipeline) <= most
 
     def run_here(self) -> ItemsSolved | None:
         """Solve where that is quick."""
-        return solve_items_question(self.prepared.question) if self.is_quick else None
+        return self._solver(self.prepared.question) if self.is_quick else None
+
+    @property
+    def _solver(self) -> Callable[[ItemsQuestion], ItemsSolved]:
+        if self.prepared.errors is None:
+            return solve_items_question
+        from analysis.item_draws import solve_in_draws
+
+        return solve_in_draws
 
     def run(self, report: Report) -> ItemsSolved:
         """Solve. Raises what `solvers.items.solve.solve_items` does."""

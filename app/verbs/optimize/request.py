@@ -23,6 +23,10 @@ def optimize_question(asked: OptimizeIn) -> Question:
     """
     if asked.fill is not None:
         raise fill_alone()
+    if asked.uncertainty is not None and asked.uncertainty.ready_relative is not None:
+        raise InconsistentInput(
+            "ready_relative goes with items alone", field="uncertainty.ready_relative"
+        )
     if asked.message_bytes is None:
         raise _without_message()
     return Question(

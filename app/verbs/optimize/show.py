@@ -130,7 +130,8 @@ def _items_parts(answer: ItemsOptimizeOut) -> Iterator[Part]:
     yield ""
     yield format_path(answer) + of_profile
     yield ""
-    yield Facts((*_answer_facts(answer), *items_facts(answer)))
+    sure = uncertainty_facts(answer.uncertainty) if answer.uncertainty else ()
+    yield Facts((*_answer_facts(answer), *items_facts(answer), *sure))
     yield ""
     yield from noted(others(answer.warnings))
 

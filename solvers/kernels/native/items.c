@@ -10,7 +10,7 @@
    Notation  m items; (i, j]: the fragment of items i+1 .. j; f(j): when the stage has done items
              1 .. j at the soonest; C(j): what it spends on them without overheads; g: its overhead;
              r(j): when items 1 .. j can enter it; M(j): what stages between spend on them.
-   Cost      a row O(m): both ends of the queue only advance.
+   Cost      a row O(m): both ends of the queue only advance; of a stage with ranges O(m) for each.
    Exact     the operations of solvers/kernels/items.py in its order: the same bits.
    Traps     f may be infinite where so few fragments are not admitted; it never falls with j. */
 
@@ -109,6 +109,105 @@ static void next_row(const row_of *row, const double *f, const double *entry, do
     }
 }
 
+/* ---- the same of one stage with several ranges, which takes no less for an item more ------------ */
+
+typedef struct {
+    int64_t items, ranges;
+    const double *end, *overhead, *cost; /* (ranges) */
+    const int64_t *bytes;                /* (m+1) */
+    const double *own;                   /* (m+1) what items take besides */
+    const int64_t *earliest;             /* (m+1) */
+    int64_t *head, *tail;                /* (ranges) of the queues */
+    int64_t *high, *low; /* (ranges) ends from low to high are so far away as the range says */
+    int32_t *queue;      /* (ranges, m+1) */
+} ranged_rows;
+
+static int ranged_open(ranged_rows *rows, const sluice_items *of, int64_t stage)
+{
+    const int64_t ranges = of->ranges[stage], first = of->first_range[stage];
+    const size_t room = (size_t)of->items + 1;
+    *rows = (ranged_rows){of->items, ranges, of->end_bytes + first, of->range_overhead + first,
+                          of->range_cost + first, of->bytes, of->spent_us + (size_t)stage * room,
+                          of->earliest, NULL, NULL, NULL, NULL, NULL};
+    if (ranges == 1)
+        return 0; /* `next_row` needs none of these */
+    rows->head = malloc(4 * (size_t)ranges * sizeof *rows->head);
+    rows->queue = malloc(room * (size_t)ranges * sizeof *rows->queue);
+    if (!rows->head || !rows->queue)
+        return -1;
+    rows->tail = rows->head + ranges, rows->high = rows->tail + ranges;
+    rows->low = rows->high + ranges;
+    return 0;
+}
+
+static void ranged_close(ranged_rows *rows) { free(rows->head), free(rows->queue); }
+
+/* What the first u items take by the line of a range, without its overhead. */
+INLINE double by_line(const ranged_rows *rows, int64_t range, int64_t u)
+{
+    return rows->cost[range] * (double)rows->bytes[u] / 1000.0 + rows->own[u];
+}
+
+/* The ends from which a fragment up to j has a size of this range; queued by rising f - C. */
+static void ranged_window(ranged_rows *rows, int64_t range, const double *f, int64_t j, int64_t p)
+{
+    int32_t *queue = rows->queue + (size_t)range * ((size_t)rows->items + 1);
+    const double above = range ? rows->end[range - 1] : 0.0;
+    const int64_t last = rows->ranges - 1;
+    int64_t head = rows->head[range], tail = rows->tail[range];
+    int64_t high = rows->high[range], low = rows->low[range];
+    while (high + 1 < j && (double)(rows->bytes[j] - rows->bytes[high + 1]) > above) {
+        high++;
+        const double key = f[high] - by_line(rows, range, high);
+        while (tail > head && f[queue[tail - 1]] - by_line(rows, range, queue[tail - 1]) >= key)
+            tail--;
+        queue[tail++] = (int32_t)high;
+    }
+    while (range < last && low < j &&
+           (double)(rows->bytes[j] - rows->bytes[low]) > rows->end[range])
+        low++;
+    low = low > rows->earliest[j] ? low : rows->earliest[j];
+    while (head < tail && (queue[head] <= p || queue[head] < low))
+        head++;
+    rows->head[range] = head, rows->tail[range] = tail;
+    rows->high[range] = high, rows->low[range] = low;
+}
+
+/* As `next_row`, of fragments that are not empty. */
+static void next_ranged_row(ranged_rows *rows, const double *f, const double *entry, double *out,
+                            int64_t *from)
+{
+    for (int64_t r = 0; r < rows->ranges; r++)
+        rows->head[r] = rows->tail[r] = rows->low[r] = 0, rows->high[r] = -1;
+    for (int64_t j = 1, p = -1; j <= rows->items; j++) {
+        while (p + 1 < j && f[p + 1] <= entry[j])
+            p++;
+        double best = INFINITY;
+        int64_t here = -1;
+        for (int64_t r = 0; r < rows->ranges; r++) {
+            if (r && (double)rows->bytes[j] <= rows->end[r - 1])
+                break; /* no fragment is so large yet */
+            ranged_window(rows, r, f, j, p);
+            const double after = rows->overhead[r] + by_line(rows, r, j);
+            const int64_t at_once = p < rows->high[r] ? p : rows->high[r];
+            if (at_once >= rows->low[r]) {
+                const double done = entry[j] - by_line(rows, r, at_once) + after;
+                if (done < best)
+                    best = done, here = at_once;
+            }
+            if (rows->head[r] < rows->tail[r]) {
+                const int64_t i = rows->queue[(size_t)r * ((size_t)rows->items + 1) +
+                                              (size_t)rows->head[r]];
+                const double done = f[i] - by_line(rows, r, i) + after;
+                if (done < best)
+                    best = done, here = i;
+            }
+        }
+        out[j] = best;
+        from[j] = here;
+    }
+}
+
 static int64_t turned(int64_t count, int64_t *ends)
 {
     for (int64_t a = 0; a < count / 2; a++) {
@@ -124,15 +223,20 @@ int64_t sluice_items_one_stage(const sluice_items *of, int64_t *ends)
     const size_t room = (size_t)of->items + 1;
     double *f = malloc(room * sizeof *f);
     int64_t *queue = malloc(2 * room * sizeof *queue), *from = queue + room, count = -1;
-    if (f && queue) {
+    ranged_rows ranged;
+    if (ranged_open(&ranged, of, 0) == 0 && f && queue) {
         row_of row = {of->items, of->overhead_us[0], of->spent_us, NULL, of->earliest, 0, queue};
         f[0] = 0.0;
-        next_row(&row, f, of->ready_us, f, from);
+        if (ranged.ranges > 1)
+            next_ranged_row(&ranged, f, of->ready_us, f, from);
+        else
+            next_row(&row, f, of->ready_us, f, from);
         count = 0;
         for (int64_t j = of->items; j > 0; j = from[j])
             ends[count++] = j;
         turned(count, ends);
     }
+    ranged_close(&ranged);
     free(f), free(queue);
     return count;
 }
@@ -146,7 +250,8 @@ static int64_t counted_rows(const sluice_items *of, int64_t most, int64_t stage,
     int64_t *queue = malloc(room * sizeof *queue), count = -1, best_count = 0;
     int32_t *from = malloc(room * (size_t)most * sizeof *from);
     int64_t *here = malloc(room * sizeof *here);
-    if (!rows || !queue || !from || !here)
+    ranged_rows ranged;
+    if (ranged_open(&ranged, of, stage) || !rows || !queue || !from || !here)
         goto done;
     double *f = rows, *out = rows + room, *entry = rows + 2 * room, best = INFINITY;
     row_of row = {m, of->overhead_us[stage], of->spent_us + (size_t)stage * room, NULL,
@@ -159,7 +264,10 @@ static int64_t counted_rows(const sluice_items *of, int64_t most, int64_t stage,
         int32_t *into = from + room * (size_t)(k - 1);
         for (int64_t j = 0; has_front && j <= m; j++)
             entry[j] = (double)k * of->overhead_us[0] + of->spent_us[j];
-        next_row(&row, f, entry, out, here);
+        if (ranged.ranges > 1)
+            next_ranged_row(&ranged, f, entry, out, here);
+        else
+            next_row(&row, f, entry, out, here);
         if (!has_front)
             out[0] = 0.0, here[0] = -1;
         for (int64_t j = 0; j <= m; j++) {
@@ -184,6 +292,7 @@ static int64_t counted_rows(const sluice_items *of, int64_t most, int64_t stage,
         turned(count, ends);
     }
 done:
+    ranged_close(&ranged);
     free(rows), free(queue), free(from), free(here);
     return count;
 }
@@ -266,8 +375,8 @@ static int64_t filled(const sluice_items *of, int64_t is_before, int64_t first, 
     return low < m ? low : m;
 }
 
-static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t count,
-                    const int64_t *ends, int64_t is_admitted)
+static void walk_on(const sluice_items *of, sluice_item_caps *walk, sluice_item_layouts *listed,
+                    int64_t count, const int64_t *ends, int64_t is_admitted)
 {
     int64_t cap = walk->next_cap, next = 0;
     for (int64_t q = walk->first_bytes > 0 ? 1 : 0; q < count - 1; q++) { /* the last stays */
@@ -278,10 +387,17 @@ static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t coun
     }
     walk->layouts++;
     walk->next_cap = next && next <= walk->last_cap ? next : 0;
-    if (!is_admitted || count > of->max_fragments)
+    is_admitted &= count <= of->max_fragments;
+    double best = walk->latency_us, most = best * (1.0 + SAME), latency = INFINITY;
+    if (is_admitted)
+        latency = sluice_items_latency(of, count, ends, listed ? INFINITY : most);
+    if (listed) {
+        listed->from_bytes[listed->count] = cap;
+        listed->fragments[listed->count] = count;
+        listed->latency_us[listed->count++] = latency;
+    }
+    if (!is_admitted)
         return;
-    double best = walk->latency_us, most = best * (1.0 + SAME);
-    double latency = sluice_items_latency(of, count, ends, most);
     if (latency > most || (latency >= best * (1.0 - SAME) && count >= walk->fragments))
         return;
     walk->latency_us = latency;
@@ -290,21 +406,48 @@ static void walk_on(const sluice_items *of, sluice_item_caps *walk, int64_t coun
     walk->to_bytes = next ? next - 1 : 0;
 }
 
-int sluice_items_caps(const sluice_items *of, sluice_item_caps *walk, int64_t work)
+/* Fills `ends`, where those of a cap that is no greater are known, or zeros; returns their number. */
+static int64_t laid_out(const sluice_items *of, int64_t is_before, int64_t first_bytes, int64_t cap,
+                        int64_t *ends)
+{
+    int64_t count = 0;
+    for (int64_t first = 0; first < of->items; first = ends[count++]) {
+        int64_t own = !first && first_bytes ? first_bytes : cap;
+        ends[count] = filled(of, is_before, first, own, ends[count]);
+    }
+    return count;
+}
+
+int sluice_items_caps(const sluice_items *of, sluice_item_caps *walk, int64_t work,
+                      sluice_item_layouts *listed)
 {
     int64_t *ends = calloc((size_t)of->items, sizeof *ends);
     if (!ends)
         return -1;
-    while (walk->next_cap && work > 0) {
-        int64_t count = 0, is_admitted = 1;
-        for (int64_t first = 0; first < of->items; first = ends[count++]) {
-            int64_t own = !first && walk->first_bytes ? walk->first_bytes : walk->next_cap;
-            ends[count] = filled(of, walk->is_before, first, own, ends[count]);
-            is_admitted &= of->earliest[ends[count]] <= first;
-        }
+    while (walk->next_cap && work > 0 && (!listed || listed->count < listed->room)) {
+        int64_t is_admitted = 1;
+        int64_t count = laid_out(of, walk->is_before, walk->first_bytes, walk->next_cap, ends);
+        for (int64_t q = 0, first = 0; q < count; first = ends[q++])
+            is_admitted &= of->earliest[ends[q]] <= first;
         work -= count;
-        walk_on(of, walk, count, ends, is_admitted);
+        walk_on(of, walk, listed, count, ends, is_admitted);
     }
     free(ends);
+    return 0;
+}
+
+int sluice_items_laid_out(const sluice_items *of, int64_t is_before, int64_t first_bytes,
+                          int64_t count, const int64_t *caps, int64_t *ends)
+{
+    int64_t *here = malloc((size_t)of->items * sizeof *here);
+    if (!here)
+        return -1;
+    for (int64_t c = 0; c < count; c++) {
+        memset(here, 0, (size_t)of->items * sizeof *here);
+        int64_t fragments = laid_out(of, is_before, first_bytes, caps[c], here);
+        memcpy(ends, here, (size_t)fragments * sizeof *here);
+        ends += fragments;
+    }
+    free(here);
     return 0;
 }

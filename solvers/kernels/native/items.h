@@ -37,11 +37,11 @@ typedef struct {
 double sluice_items_latency(const sluice_items *of, int64_t count, const int64_t *ends,
                             double most_us);
 
-/* One stage of one line: the best admitted cut of any number of fragments. Fills ends (m) and
-   returns their number, or -1 where memory is short. */
+/* One stage that takes no less for an item more: the best admitted cut of any number of fragments,
+   O(m) for each of its ranges. Fills ends (m) and returns their number, or -1 where memory is short. */
 int64_t sluice_items_one_stage(const sluice_items *of, int64_t *ends);
 
-/* The same of at most `most` fragments, O(m most); -2 where so few are not admitted. */
+/* The same of at most `most` fragments, O(m most) for each range; -2 where so few are not admitted. */
 int64_t sluice_items_few(const sluice_items *of, int64_t most, int64_t *ends);
 
 /* Two stages of one line each, all items ready at once: the best admitted cut of at most `most`
@@ -71,9 +71,22 @@ typedef struct {
     int64_t from_bytes, to_bytes; /* caps that give it; to_bytes 0: all greater ones */
 } sluice_item_caps;
 
-/* Goes on with the walk over all layouts until about this many fragments were made.
-   0, or -1 where memory is short. */
-int sluice_items_caps(const sluice_items *of, sluice_item_caps *walk, int64_t work);
+typedef struct {
+    int64_t room, count;  /* of layouts that are listed */
+    int64_t *from_bytes;  /* (room) the least cap that gives each */
+    int64_t *fragments;   /* (room) */
+    double *latency_us;   /* (room) infinite where it is not admitted */
+} sluice_item_layouts;
+
+/* Goes on with the walk over all layouts until about this many fragments were made, and with a list
+   until that is full. 0, or -1 where memory is short. */
+int sluice_items_caps(const sluice_items *of, sluice_item_caps *walk, int64_t work,
+                      sluice_item_layouts *listed);
+
+/* The ends of the layouts of these caps (count), one behind the other. 0, or -1 where memory is
+   short. */
+int sluice_items_laid_out(const sluice_items *of, int64_t is_before, int64_t first_bytes,
+                          int64_t count, const int64_t *caps, int64_t *ends);
 
 /* ---- labels ------------------------------------------------------------------------------------ */
 

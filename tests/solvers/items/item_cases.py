@@ -116,6 +116,22 @@ def some_problem(
     return ItemProblem(pipeline, sequence, limits[0], limits[1], limits[2])
 
 
+def rising_stages(random: Random, problem: ItemProblem, most: int = 4) -> ItemProblem:
+    """The same with stages of 1 to so many ranges, none of which begins below the one before."""
+    total, mean = problem.sequence.total_bytes, problem.sequence.total_bytes / len(problem.sequence)
+    stages = []
+    for stage in problem.pipeline.stages:
+        ends = sorted({random.randint(1, total) for _ in range(random.randint(0, most - 1))})
+        us, low, parts = random.choice((0.0, random.uniform(0, 3 * mean))), 0, []
+        for end in (*ends, None):
+            us += 1e-9 * us + random.choice((0.0, random.uniform(0, 4 * mean)))
+            rate = min(random.choice((0.0, 0.2, 1.0, 2.0)), us / max(low, 1)) if low else 1.0
+            parts.append(FitRange(max(0.0, us - rate * low), 1000.0 * rate, end))
+            us, low = us + rate * ((end or low) - low), end or low
+        stages.append(Stage(stage.name, tuple(parts)))
+    return replace(problem, pipeline=Pipeline(tuple(stages), problem.pipeline.delay_us))
+
+
 def all_cuts(items: int) -> Iterator[ItemCut]:
     """Every cut of so many items."""
     for mask in range(1 << (items - 1)):

@@ -1,4 +1,4 @@
-"""One stage behind ready times: O(m) against O(m^2), every cut, and the Python code."""
+"""One stage behind ready times: O(m) a range against O(m^2), every cut, and the Python code."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import pytest
 
 from domain.errors import Infeasible
 from domain.items import ItemProblem, ItemSequence
+from domain.pipeline import FitRange, Pipeline, Stage
+from solvers.contract import SolveOptions
 from solvers.items import one_wire
 from solvers.items.one_wire import is_one_wire, one_wire_cut, unlimited_cut
+from solvers.items.solve import solve_items
 from solvers.kernels.native import Choice
 from tests.solvers.items.item_cases import (
     ORACLES,
@@ -18,6 +21,7 @@ from tests.solvers.items.item_cases import (
     oracle,
     pipeline_of,
     quadratic_us,
+    rising_stages,
     some_problem,
 )
 from tests.support.counts import count
@@ -64,6 +68,42 @@ def test_c_and_python_cut_alike() -> None:
         assert one_wire_cut(problem) == expected
 
 
+def test_a_queue_for_each_range() -> None:
+    """Costs that jump up: against every cut, and against O(m^2); limits and own costs too."""
+    random, ranges = Random(6), set[int]()
+    for case in range(count(2000)):
+        items = random.randint(1, 10) if case % 2 else random.randint(20, 150)
+        problem = rising_stages(random, some_problem(random, items, 1))
+        if case % 2 == 0:
+            problem = replace(problem, max_fragments=None)
+        assert is_one_wire(problem)
+        expected = best_of_all_us(problem) if case % 2 else quadratic_us(problem)
+        assert exact_us(problem) == pytest.approx(expected, rel=SAME)
+        ranges.add(len(problem.pipeline.stages[0].ranges))
+    assert ranges == {1, 2, 3, 4}
+
+
+def test_ranges_in_c_and_python_cut_alike() -> None:
+    random = Random(7)
+    for _ in range(count(400)):
+        problem = rising_stages(random, some_problem(random, random.randint(1, 60), 1))
+        with computed_by("numpy"):
+            expected = one_wire_cut(problem)
+        assert one_wire_cut(problem) == expected
+
+
+def test_ranges_whose_cost_falls_are_left_to_labels() -> None:
+    """Beyond a size another way is taken that is cheaper: exact too."""
+    random = Random(8)
+    for case in range(count(400)):
+        problem = some_problem(random, random.randint(1, 10), 1, has_ranges=True)
+        if case % 2:
+            problem = replace(problem, max_fragments=None)
+        solution = solve_items(problem, SolveOptions(relative_gap=0.0))
+        assert solution.latency_us == pytest.approx(best_of_all_us(problem), rel=SAME)
+        assert solution.lower_bound_us == pytest.approx(solution.latency_us, rel=SAME)
+
+
 def test_fewer_fragments_cost_no_less() -> None:
     random = Random(4)
     for _ in range(count(100)):
@@ -91,5 +131,9 @@ def test_one_line() -> None:
     random = Random(5)
     assert is_one_wire(oracle(0))
     assert not is_one_wire(oracle(3))
+    falling = Stage("s0", (FitRange(9.0, 0.0, 5), FitRange(1.0, 0.0)))
+    assert not is_one_wire(replace(oracle(0), pipeline=Pipeline((falling,))))
+    met = Stage("s0", (FitRange(1.0, 0.1, 10), FitRange(1.0 - 1e-9, 0.1001)))
+    assert is_one_wire(replace(oracle(0), pipeline=Pipeline((met,))))
     ranged = (some_problem(random, 4, 1, has_ranges=True) for _ in range(20))
     assert any(not is_one_wire(problem) for problem in ranged)

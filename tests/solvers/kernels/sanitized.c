@@ -17,6 +17,7 @@
 #include "equal.h"
 #include "groups.h"
 #include "interior_point.h"
+#include "item_draws.h"
 #include "items.h"
 #include "machine.h"
 #include "project.h"
@@ -835,6 +836,44 @@ static void ends_hold(const some_items *some, int64_t count, const int64_t *ends
         expect(ends[q] > i && some->earliest[ends[q]] <= i, "an admitted fragment of items");
 }
 
+/* All layouts listed, laid out again, and priced in one draw. */
+static void items_in_draws(const some_items *some, int64_t layouts, int64_t is_before,
+                           int64_t first_bytes)
+{
+    const int64_t m = some->of.items, n = some->of.stages, draws = between(1, 40);
+    sluice_item_caps walk = {.is_before = is_before, .first_bytes = first_bytes, .next_cap = 1,
+                             .last_cap = some->bytes[m], .latency_us = INFINITY};
+    sluice_item_layouts listed = {between(1, layouts + 9), 0, NULL, NULL, NULL};
+    listed.from_bytes = must((size_t)listed.room, sizeof(int64_t));
+    listed.fragments = must((size_t)listed.room, sizeof(int64_t));
+    listed.latency_us = doubles(listed.room);
+    expect(sluice_items_caps(&some->of, &walk, INT64_MAX, &listed) == 0, "a list of layouts");
+    expect(listed.count >= 1 && listed.count <= listed.room, "as many as there is room for");
+    int64_t all = 0;
+    for (int64_t c = 0; c < listed.count; c++)
+        all += listed.fragments[c];
+    int64_t *ends = must((size_t)all, sizeof *ends);
+    expect(sluice_items_laid_out(&some->of, is_before, first_bytes, listed.count, listed.from_bytes,
+                                 ends) == 0, "layouts of caps");
+    double *overhead = doubles(2 * n * draws), *cost = doubles(2 * n * draws);
+    double *end = doubles(n * draws), *factor = doubles(draws), *own = doubles(n * (m + 1));
+    for (int64_t i = 0; i < 2 * n * draws; i++)
+        overhead[i] = wide(1e-2, 10), cost[i] = wide(1, 1e4);
+    for (int64_t i = 0; i < n * draws; i++)
+        end[i] = bits() % 2 ? INFINITY : (double)between(1, some->bytes[m]);
+    for (int64_t i = 0; i < draws; i++)
+        factor[i] = wide(0.5, 2);
+    sluice_draws costs = {n, 2, draws, draws, overhead, cost, end, 0.0};
+    sluice_item_draws priced = {&costs, m, some->ready, factor, some->bytes, own, between(0, 1)};
+    double *latency = doubles(listed.count * draws);
+    expect(sluice_items_in_draws(&priced, listed.count, listed.fragments, ends, latency) == 0,
+           "layouts in draws");
+    for (int64_t i = 0; i < listed.count * draws; i++)
+        expect(latency[i] >= some->ready[m] * factor[i % draws], "no sooner than items are ready");
+    free(listed.from_bytes), free(listed.fragments), free(listed.latency_us), free(ends);
+    free(overhead), free(cost), free(end), free(factor), free(own), free(latency);
+}
+
 static void items(void)
 {
     some_items some = {0};
@@ -871,8 +910,9 @@ static void items(void)
                              .next_cap = between(1, 9), .last_cap = some.bytes[m],
                              .latency_us = INFINITY};
     while (walk.next_cap)
-        expect(sluice_items_caps(&some.of, &walk, between(1, 50)) == 0, "a walk over caps");
+        expect(sluice_items_caps(&some.of, &walk, between(1, 50), NULL) == 0, "a walk over caps");
     expect(walk.layouts <= m * (m + 1) / 2 + 1, "each layout once");
+    items_in_draws(&some, walk.layouts, walk.is_before, walk.first_bytes);
     for (int64_t w = 0; w < some.of.windows; w++)
         some.window_bytes[w] = 0, some.places[w] = some.places[w] ? some.places[w] : 1;
     sluice_label_problem problem = {&some.of, some.head, some.rest, some.ready_rest, some.left,

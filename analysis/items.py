@@ -218,13 +218,13 @@ def window_slots(problem: ItemProblem, cut: ItemCut) -> tuple[WindowSlots, ...]:
             [row[window.first] for row in spans.start_us],
             [row[window.last] + window.return_us for row in spans.exit_us],
         )
-        greatest = max(problem.sequence.fragment_bytes(cut))
+        largest = max(problem.sequence.fragment_bytes(cut))
         others = (*problem.windows[:place], *problem.windows[place + 1 :])
         found.append(
             WindowSlots(
                 place,
                 slots,
-                greatest if window.bytes is None else window.bytes // slots,
+                largest if window.bytes is None else window.bytes // slots,
                 in_use,
                 _enough(problem, cut, place, min(slots, in_use)),
                 latency_us - replace(problem, windows=others).latency_us(cut),
@@ -271,9 +271,9 @@ def most_of_cap(problem: ItemProblem, found: CapChoice) -> int | None:
     as of the layout's greatest fragment; None: any greater one does. A cap may be below that
     fragment, which then says the size.
     """
-    greatest = max(problem.sequence.fragment_bytes(found.cut))
+    largest = max(problem.sequence.fragment_bytes(found.cut))
     sizes = [
-        max(greatest, window.bytes // places)
+        max(largest, window.bytes // places)
         for window, places in zip(problem.windows, problem.places(found.cut), strict=True)
         if window.bytes is not None
     ]

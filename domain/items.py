@@ -370,12 +370,12 @@ class ItemProblem(Derived):
         """
         if not self.windows:
             return ()
-        greatest = max(self.sequence.fragment_bytes(cut))
-        found = tuple(window.places(greatest) for window in self.windows)
+        largest = max(self.sequence.fragment_bytes(cut))
+        found = tuple(window.places(largest) for window in self.windows)
         if 0 in found:
             place = found.index(0)
             raise Infeasible(
-                f"a fragment of {greatest} bytes does not fit the window of "
+                f"a fragment of {largest} bytes does not fit the window of "
                 f"{self.windows[place].bytes} bytes",
                 field=f"windows.{place}.bytes",
             )

@@ -327,8 +327,8 @@ def _windows(arrays: ItemArrays, places: Sequence[int]) -> list[_Slots]:
 def _places(arrays: ItemArrays, ends: Sequence[int]) -> list[int]:
     """How many fragments of this cut each window holds, counted at the greatest one."""
     sizes = arrays.ends_bytes[[0, *ends]]
-    greatest = int((sizes[1:] - sizes[:-1]).max())
-    held = [size // greatest if size else len(ends) for size in arrays.window_bytes.tolist()]
+    largest = int((sizes[1:] - sizes[:-1]).max())
+    held = [size // largest if size else len(ends) for size in arrays.window_bytes.tolist()]
     given = arrays.window_places.tolist()
     return [min(one or most, most) for one, most in zip(given, held, strict=True)]
 

@@ -19,13 +19,13 @@
 /* How many fragments of this cut each window holds; 0 where its greatest one does not fit. */
 static int places_of(const sluice_items *of, int64_t count, const int64_t *ends, int64_t *places)
 {
-    int64_t greatest = 1;
+    int64_t largest = 1;
     for (int64_t q = 0, i = 0; q < count; i = ends[q++]) {
         int64_t size = of->bytes[ends[q]] - of->bytes[i];
-        greatest = size > greatest ? size : greatest;
+        largest = size > largest ? size : largest;
     }
     for (int64_t w = 0; w < of->windows; w++) {
-        int64_t held = of->window_bytes[w] ? of->window_bytes[w] / greatest : count;
+        int64_t held = of->window_bytes[w] ? of->window_bytes[w] / largest : count;
         int64_t given = of->window_places[w];
         places[w] = given && given < held ? given : held;
         if (!held)

@@ -14,7 +14,7 @@ from solvers.contract import Deadline, SolveOptions
 
 MIB = 2**20
 _MAX_DECIMALS = 17  # of a cap in MiB: a double has no more
-_CAPS_S = 2.0  # that the walk over all caps may take
+CAPS_S = 2.0  # that the walk over all caps may take
 
 
 class ItemLimit(StrEnum):
@@ -86,7 +86,7 @@ def solve_items_question(question: ItemsQuestion) -> ItemsSolved:
     solve_ms = (time.perf_counter() - started_s) * 1e3
     return ItemsSolved(
         solution,
-        best_cap(problem, question.fill, Deadline.after(_CAPS_S)),
+        best_cap(problem, question.fill, Deadline.after(CAPS_S)),
         _priced(problem, question.current_bytes, question.fill),
         item_path(problem, solution.cut),
         solve_ms,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.items import ItemsQuestion
@@ -94,10 +95,53 @@ def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> Pr
     """Find or fit the model. Raises NotFound, Infeasible, InvalidInput, NeedsPlainStages,
     ItemsDeclined for what items do not go with, and what a fit does.
     """
-    found = found_for_items(asked.source, asked.fit_options, stored, asked.sequence.total_bytes)
-    problem = items_problem(found.model, asked.sequence, asked.limits, asked.source, fragment_cap)
+    across = items_across(
+        asked.source, asked.fit_options, stored, asked.sequence, asked.limits, fragment_cap
+    )
+    return PreparedItems(
+        asked, across.problem, across.found, _digest(asked, across.problem, across.found)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsAcross:
+    """Items, the limits of their fragments, and the stages that were found for them."""
+
+    problem: ItemProblem
+    limits: FragmentLimits
+    found: Resolved
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal, equal exactly for the same items across the same found stages."""
+        parts = (self.problem.digest(), *_parts_of(self.found))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def notices(self, sizes: Iterable[int]) -> tuple[Notice, ...]:
+        """What is said of the model, and of fragments of these sizes where it was measured."""
+        fit = self.found.fit
+        beyond = beyond_measured(cut_sizes(tuple(sizes)), fit.measured_bytes if fit else None)
+        return (
+            *self.found.said,
+            *(() if beyond is None else (beyond,)),
+            *self.problem.notices,
+            *notices_of_costs(self.problem.pipeline, fit),
+        )
+
+
+def items_across(
+    source: Source,
+    options: FitOptions | None,
+    stored: Stored,
+    sequence: ItemSequence,
+    limits: FragmentLimits,
+    fragment_cap: int,
+) -> ItemsAcross:
+    """Find or fit the stages that items cross. Raises as `prepare_items` does."""
+    found = found_for_items(source, options, stored, sequence.total_bytes)
+    problem = items_problem(found.model, sequence, limits, source, fragment_cap)
     problem.check_feasible()
-    return PreparedItems(asked, problem, found, _digest(asked, problem, found))
+    return ItemsAcross(problem, limits, found)
 
 
 def found_for_items(
@@ -195,16 +239,23 @@ def _field_in_request(field: str | None, source: Source) -> str | None:
 
 
 def _digest(asked: AskedItems, problem: ItemProblem, found: Resolved) -> str:
-    profile, fitted, given = found.profile, found.fitted, found.given
     parts = (
         "items 1",
         problem.digest(),
         repr((asked.fill.rule.value, asked.fill.first_bytes)),
         repr(asked.current_bytes),
         repr(float(asked.relative_gap)),
+        *_parts_of(found),
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _parts_of(found: Resolved) -> tuple[str, ...]:
+    """What tells the source of these costs from others."""
+    profile, fitted, given = found.profile, found.fitted, found.given
+    return (
         repr((profile.name, profile.revision) if profile else None),
         repr((fitted.trace_digests, fitted.request)) if fitted else "",
         given.digest if given else "",
         repr(found.verification) if found.verification else "",
     )
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

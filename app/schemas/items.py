@@ -7,12 +7,13 @@ from datetime import datetime
 
 from analysis.items import ItemLimit, ItemPath, ItemsSolved, PricedCap, cap_mib
 from app.questions.items import AskedItems, PreparedItems
-from app.schemas.base import notices_out, revision_out, timestamp
+from app.schemas.base import notices_out, refused_fields, revision_out, timestamp
 from app.schemas.fits import fit_out, given_fit_out
 from app.schemas.source import options_of, source_of
 from app.schemas.stages import constraints_out, limits_of, pipeline_or_none
 from app.text.numbers import format_count, format_percent, format_size
 from app.text.units import format_against, format_time, printable
+from contract.constraints import ConstraintsIn
 from contract.items import (
     BestCapOut,
     CurrentCapOut,
@@ -61,7 +62,7 @@ def asked_items(asked: OptimizeIn) -> AskedItems:
     """
     assert asked.items is not None, "items are asked about"
     refuse_beside_items(_DECLINED, asked.said())
-    refuse_beside_items(_DECLINED_LIMITS, asked.constraints.said(), "constraints.")
+    refuse_limits(asked.constraints)
     if asked.strategy not in _STRATEGIES:
         raise ItemsDeclined(
             f"of items there are the strategies {' and '.join(_STRATEGIES)} alone", field="strategy"
@@ -87,6 +88,24 @@ def refuse_beside_items(
     for name, rule in rules.items():
         if name in said:
             raise ItemsDeclined(f"{name} does not go with items: {rule}", field=f"{place}{name}")
+
+
+def refuse_limits(given: ConstraintsIn) -> None:
+    """Raise ItemsDeclined for a limit that fragments of items do not have."""
+    refuse_beside_items(_DECLINED_LIMITS, given.said(), "constraints.")
+
+
+def refuse_without_items(said: Mapping[str, object], *names: str) -> None:
+    """Raise InconsistentInput for the first of these fields that is said: items alone have it."""
+    for name in names:
+        if name in said:
+            raise InconsistentInput(f"{name} goes with items alone", field=name)
+
+
+def missing_fields(*names: str) -> InvalidFields:
+    """Return the refusal of these fields, required where there are no items, as of any other."""
+    rule = "this field is required"
+    return refused_fields([FieldProblem(f"/{name}", rule) for name in names])
 
 
 def fill_alone() -> InvalidFields:
@@ -190,11 +209,11 @@ def items_answer(
             (*prepared.notices(sizes), *solution.notices, *prepared.notices_of_costs())
         ),
         items=items_out(problem.sequence),
-        fill=FillOut(prepared.asked.fill.rule.value, prepared.asked.fill.first_bytes),
+        fill=fill_out(prepared.asked.fill),
         fragment_items=solution.fragment_items,
-        set_items=_set_items(prepared.asked.fill, found),
-        best_cap=_best_cap_out(found.best_cap, solution.latency_us),
-        current=_current_out(found.current, solution.latency_us),
+        set_items=set_items_out(prepared.asked.fill, found),
+        best_cap=best_cap_out(found.best_cap, solution.latency_us),
+        current=current_cap_out(found.current, solution.latency_us),
         limit=limit_out(problem, found.path),
     )
 
@@ -204,7 +223,13 @@ def items_out(sequence: ItemSequence) -> ItemsOut:
     return ItemsOut(sequence.item_bytes, sequence.ready_us, sequence.names, dict(sequence.stage_us))
 
 
-def _best_cap_out(found: CapChoice | None, latency_us: float) -> BestCapOut | None:
+def fill_out(fill: FillRule) -> FillOut:
+    """Return a fill rule as it is sent."""
+    return FillOut(fill.rule.value, fill.first_bytes)
+
+
+def best_cap_out(found: CapChoice | None, latency_us: float) -> BestCapOut | None:
+    """Return the best cap as it is sent, beside the latency of the best cut, µs."""
     if found is None:
         return None
     return BestCapOut(
@@ -219,13 +244,15 @@ def _best_cap_out(found: CapChoice | None, latency_us: float) -> BestCapOut | No
     )
 
 
-def _current_out(found: PricedCap | None, latency_us: float) -> CurrentCapOut | None:
+def current_cap_out(found: PricedCap | None, latency_us: float) -> CurrentCapOut | None:
+    """Return the cap in use as it is sent, beside the latency of the best cut, µs."""
     if found is None:
         return None
     return CurrentCapOut(found.cap_bytes, len(found.cut), found.latency_us, found.loss(latency_us))
 
 
-def _set_items(fill: FillRule, found: ItemsSolved) -> SetItemsOut:
+def set_items_out(fill: FillRule, found: ItemsSolved) -> SetItemsOut:
+    """Return what to set, by the rule by which a program fills."""
     solution, best, current = found.solution, found.best_cap, found.current
     caps = tuple(size / MIB for size in solution.fragment_bytes)
     cap = None if best is None else cap_mib(best.from_bytes, best.to_bytes)

@@ -205,9 +205,7 @@ class Audit:
             and (self.over_draws.settings[0].kept or 0.0) < wanted
         ):
             return False
-        if self.verdict is RegretVerdict.BETWEEN:
-            return self.question.scope.reference is Reference.BEST
-        return self.verdict is not RegretVerdict.ABOVE
+        return is_kept_by(self.verdict, self.question.scope.reference)
 
 
 def audit(
@@ -337,6 +335,13 @@ def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
     if span.at_most <= max_regret:
         return RegretVerdict.WITHIN
     return RegretVerdict.ABOVE if span.at_least > max_regret else RegretVerdict.BETWEEN
+
+
+def is_kept_by(found: RegretVerdict | None, reference: Reference) -> bool:
+    """Return whether the limit, if there is one, is kept by the reference that decides."""
+    if found is RegretVerdict.BETWEEN:
+        return reference is Reference.BEST
+    return found is not RegretVerdict.ABOVE
 
 
 def _turns(scope: AuditScope, setting: FragmentSetting) -> tuple[int, ...]:

@@ -63,16 +63,25 @@ class ItemsSolved:
     path: ItemPath
     solve_ms: float
 
+    @property
+    def best_us(self) -> float:
+        """The least latency of any cut that was priced, in µs."""
+        caps = [one.latency_us for one in (self.best_cap, self.current) if one is not None]
+        return min(self.solution.latency_us, *caps) if caps else self.solution.latency_us
+
 
 @dataclass(frozen=True, slots=True)
 class ItemsQuestion:
-    """What is asked of items. `current_bytes` is the cap in use. Picklable."""
+    """What is asked of items. `current_bytes` is the cap in use; `caps_s` is what the walk over all
+    caps may take. Picklable.
+    """
 
     problem: ItemProblem
     fill: FillRule
     relative_gap: float
     time_limit_s: float
     current_bytes: int | None = None
+    caps_s: float = CAPS_S
 
 
 def solve_items_question(question: ItemsQuestion) -> ItemsSolved:
@@ -86,7 +95,7 @@ def solve_items_question(question: ItemsQuestion) -> ItemsSolved:
     solve_ms = (time.perf_counter() - started_s) * 1e3
     return ItemsSolved(
         solution,
-        best_cap(problem, question.fill, Deadline.after(CAPS_S)),
+        best_cap(problem, question.fill, Deadline.after(question.caps_s)),
         _priced(problem, question.current_bytes, question.fill),
         item_path(problem, solution.cut),
         solve_ms,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from analysis.items import ItemsQuestion
@@ -142,6 +142,31 @@ def items_across(
     problem = items_problem(found.model, sequence, limits, source, fragment_cap)
     problem.check_feasible()
     return ItemsAcross(problem, limits, found)
+
+
+def sequences_across(
+    source: Source,
+    options: FitOptions | None,
+    stored: Stored,
+    sequences: Mapping[str, ItemSequence],
+    fragment_cap: int,
+) -> tuple[ItemsAcross, ...]:
+    """Find or fit the stages that several sequences cross, which stand by their places in the
+    request. Raises as `prepare_items` does, naming the place.
+    """
+    largest = max(sequence.total_bytes for sequence in sequences.values())
+    found, free = found_for_items(source, options, stored, largest), FragmentLimits()
+    across = list[ItemsAcross]()
+    for place, sequence in sequences.items():
+        try:
+            problem = items_problem(found.model, sequence, free, source, fragment_cap)
+        except SluiceError as refusal:
+            first, _, rest = (refusal.field or "").partition(".")
+            if first == "items":
+                refusal.field = f"{place}.{rest}"
+            raise
+        across.append(ItemsAcross(problem, free, found))
+    return tuple(across)
 
 
 def found_for_items(

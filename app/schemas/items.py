@@ -128,9 +128,9 @@ def _current_bytes(asked: OptimizeIn, sequence: ItemSequence) -> int | None:
     return current.repeat if isinstance(current, RepeatIn) else sequence.total_bytes
 
 
-def sequence_of(given: ItemsIn) -> ItemSequence:
-    """Return the items. Raises InconsistentInput, naming the field, for values that do not go
-    together: each by itself was checked before.
+def sequence_of(given: ItemsIn, place: str = "items") -> ItemSequence:
+    """Return the items at this place of a request. Raises InconsistentInput, naming the field, for
+    values that do not go together: each by itself was checked before.
     """
     try:
         if isinstance(given, ListedItemsIn):
@@ -150,7 +150,7 @@ def sequence_of(given: ItemsIn) -> ItemSequence:
             stage_us={name: (us,) * count for name, us in (given.stage_us or {}).items()},
         )
     except InvalidInput as refusal:
-        raise InconsistentInput(refusal.detail, field=f"items.{refusal.field}") from None
+        raise InconsistentInput(refusal.detail, field=f"{place}.{refusal.field}") from None
 
 
 def fill_of(given: FillIn | None) -> FillRule | None:

@@ -109,8 +109,12 @@ def _priced(problem: ItemProblem, cap_bytes: int | None, fill: FillRule) -> Pric
     return PricedCap(cap_bytes, cut, problem.latency_us(cut))
 
 
-def item_path(problem: ItemProblem, cut: Sequence[int]) -> ItemPath:
-    """Return where the time of a cut goes. Raises InvalidInput where it is no cut of the items."""
+def item_path(
+    problem: ItemProblem, cut: Sequence[int], *, calculation: int | None = None
+) -> ItemPath:
+    """Return where the time of a cut goes; what the stage `calculation` takes besides overheads is
+    calculation. Raises InvalidInput where it is no cut of the items.
+    """
     times, stages = problem.simulate(cut), problem.pipeline.stages
     sizes = problem.sequence.fragment_bytes(cut)
     steps, calculation_us = critical_steps(times.ready_us, times.in_stages.exit_us)
@@ -119,7 +123,11 @@ def item_path(problem: ItemProblem, cut: Sequence[int]) -> ItemPath:
         starts, exits = times.in_stages.start_us[fragment], times.in_stages.exit_us[fragment]
         overhead_us = stages[stage].range_at(sizes[fragment]).overhead_us
         overheads_us[stage] += overhead_us
-        bytes_us[stage] += max(0.0, exits[stage] - starts[stage] - overhead_us)
+        own_us = max(0.0, exits[stage] - starts[stage] - overhead_us)
+        if stage == calculation:
+            calculation_us += own_us
+        else:
+            bytes_us[stage] += own_us
     parts = {
         ItemLimit.BYTES: sum(bytes_us),
         ItemLimit.OVERHEADS: sum(overheads_us),

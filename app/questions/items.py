@@ -118,13 +118,18 @@ class ItemsAcross:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def notices(self, sizes: Iterable[int]) -> tuple[Notice, ...]:
+        """What is said of the model, of fragments of these sizes where it was measured, and of the
+        items.
+        """
+        return (*self.notices_of_costs(sizes), *self.problem.notices)
+
+    def notices_of_costs(self, sizes: Iterable[int]) -> tuple[Notice, ...]:
         """What is said of the model, and of fragments of these sizes where it was measured."""
         fit = self.found.fit
         beyond = beyond_measured(cut_sizes(tuple(sizes)), fit.measured_bytes if fit else None)
         return (
             *self.found.said,
             *(() if beyond is None else (beyond,)),
-            *self.problem.notices,
             *notices_of_costs(self.problem.pipeline, fit),
         )
 

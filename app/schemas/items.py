@@ -273,15 +273,18 @@ def set_items_out(fill: FillRule, found: ItemsSolved) -> SetItemsOut:
     return SetItemsOut(f"{words}.", caps, cap)
 
 
-def limit_out(problem: ItemProblem, path: ItemPath) -> ItemsLimitOut:
-    """Return what most of a latency is as it is sent."""
+def limit_out(problem: ItemProblem, path: ItemPath, *, is_loading: bool = False) -> ItemsLimitOut:
+    """Return what most of a latency is as it is sent; `is_loading`: the calculation is the last
+    stage, and not when items are ready.
+    """
     stages = problem.pipeline.stages
     named = "" if path.stage is None else printable(stages[path.stage].name)
+    calculation = format_time(path.calculation_us)
+    of_calculation = f"{calculation} pass until the items are ready that the rest waits for."
+    if is_loading:
+        of_calculation = f"{calculation} of the run time are its own."
     sentences = {
-        ItemLimit.CALCULATION: (
-            f"The calculation limits it: {format_time(path.calculation_us)} pass until the items "
-            "are ready that the rest waits for."
-        ),
+        ItemLimit.CALCULATION: f"The calculation limits it: {of_calculation}",
         ItemLimit.BYTES: (
             f"Bytes limit it, those of {named} most: {format_time(path.bytes_us)} of the latency."
         ),
@@ -307,7 +310,12 @@ def items_facts(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:
     """Yield labels and values of what an answer of items has beside those of others."""
     count = len(answer.items.bytes)
     yield "items", f"{format_count(count)}, a fragment: {_items_words(answer.fragment_items)}"
-    best = answer.best_cap
+    yield from cap_facts(answer.best_cap, answer.current)
+    yield "what limits", answer.limit.sentence
+
+
+def cap_facts(best: BestCapOut | None, current: CurrentCapOut | None) -> Iterator[tuple[str, str]]:
+    """Yield labels and values of the best cap and the one in use, which may not be given."""
     if best is None:
         yield "best cap", "none: the limits admit no layout of one cap"
     else:
@@ -317,10 +325,8 @@ def items_facts(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:
         elif best.to_bytes is not None:
             caps = f"{format_count(best.from_bytes)} to {format_count(best.to_bytes)} bytes"
         yield "best cap", f"{caps}: {_cap_words(best)}; {format_count(best.layouts)} layouts seen"
-    if answer.current is not None:
-        cap = format_size(answer.current.cap_bytes)
-        yield "your cap", f"{cap}: {_cap_words(answer.current)}"
-    yield "what limits", answer.limit.sentence
+    if current is not None:
+        yield "your cap", f"{format_size(current.cap_bytes)}: {_cap_words(current)}"
 
 
 def _cap_words(found: BestCapOut | CurrentCapOut) -> str:

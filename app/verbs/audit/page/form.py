@@ -27,8 +27,6 @@ _ELSEWHERE = {
     "aggregate": "costs that are known from outside",
     "measurements": "measurements",
     "fit": "a fit",
-    "items": "items of a message",
-    "sequences": "items of several messages",
 }
 
 

@@ -64,7 +64,6 @@ class AuditIn(SourceIn):
         help="512KiB, whole, or steps as 1:whole,64KiB:512KiB",
         unit="setting",
         option="--setting",
-        also="--current",
         metavar="SETTING",
         label="A size, “whole”, or steps by message size",
         hint="512 KiB",

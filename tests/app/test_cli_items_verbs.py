@@ -80,6 +80,13 @@ def test_an_audit_of_a_cap_ends_by_its_limit(run: Run) -> None:
     assert out.startswith("one fragment")
 
 
+def test_the_cap_in_use_is_said_once(run: Run) -> None:
+    words = ("audit", *written(), "--current", "4", "--setting", "4")
+    code, _, err = run(*words)
+    assert code == 2
+    assert "--current and --setting say the same" in " ".join(err.split())
+
+
 def test_several_sequences_are_a_request(run: Run) -> None:
     body = {
         "pipeline": small()["pipeline"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from app.text.units import parse_size_or_whole
 from app.ui.grammar import Arguments, Command
 from app.ui.options import add_items, add_words, body_of_options, says_items
 from contract.audit import AuditIn
@@ -25,6 +26,12 @@ def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
     command.argument("source", metavar="SOURCE", help="file, - or profile")
     add_items(command)
+    command.option(
+        "--current",
+        read=parse_size_or_whole,
+        metavar="SIZE",
+        help="the cap in use, or whole: as --setting",
+    )
     add_words(command, words_of(AuditIn))
 
 
@@ -81,10 +88,17 @@ def _completed(body: dict[str, Any], arguments: Arguments, settings: Settings) -
 def options_of(arguments: Arguments) -> dict[str, Any]:
     """Return what the options say. Raises InvalidInput unless one setting is given."""
     target, config = arguments.setting_configuration_target, arguments.setting_configuration_content
-    if (arguments.setting is None) == (config is None):
+    setting = arguments.setting
+    if arguments.current is not None:
+        if setting is not None:
+            raise InvalidInput("--current and --setting say the same", field="current")
+        is_whole = arguments.current == "whole"
+        setting = {"whole": True} if is_whole else {"static_bytes": arguments.current["repeat"]}
+    if (setting is None) == (config is None):
         raise InvalidInput("expected --setting, or --config with --target", field="setting")
     if config is None and target is not None:
         raise InvalidInput("--target names the syntax of a --config", field="target")
     if config is not None and target is None:
         raise InvalidInput("expected --target, whose syntax --config has", field="target")
-    return body_of_options(words_of(AuditIn), arguments)
+    options = body_of_options(words_of(AuditIn), arguments)
+    return options if config is not None else options | {"setting": setting}

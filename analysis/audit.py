@@ -175,8 +175,8 @@ class Audit:
     workload; and of a whole range also its powers of two and where the settings turn.
     `repeats` is what the best repeated size of each message costs, were it looked up; None where
     some message has none, or none was looked for in time, and of a machine, which has no table.
-    `schedules` is what is left open of the best schedules found. `over_draws` is the setting and what may be advised over draws of the
-    costs, None where their errors are not known.
+    `schedules` is what is left open of the best schedules found. `over_draws` is the setting and
+    what may be advised over draws of the costs, None where their errors are not known.
     """
 
     question: AuditQuestion
@@ -206,9 +206,7 @@ class Audit:
             and (self.over_draws.settings[0].kept or 0.0) < wanted
         ):
             return False
-        if self.verdict is RegretVerdict.BETWEEN:
-            return self.question.scope.reference is Reference.BEST
-        return self.verdict is not RegretVerdict.ABOVE
+        return is_kept_by(self.verdict, self.question.scope.reference)
 
 
 def audit(
@@ -338,6 +336,13 @@ def verdict(span: Span, max_regret: float | None) -> RegretVerdict | None:
     if span.at_most <= max_regret:
         return RegretVerdict.WITHIN
     return RegretVerdict.ABOVE if span.at_least > max_regret else RegretVerdict.BETWEEN
+
+
+def is_kept_by(found: RegretVerdict | None, reference: Reference) -> bool:
+    """Return whether the limit, if there is one, is kept by the reference that decides."""
+    if found is RegretVerdict.BETWEEN:
+        return reference is Reference.BEST
+    return found is not RegretVerdict.ABOVE
 
 
 def _turns(scope: AuditScope, setting: FragmentSetting) -> tuple[int, ...]:

@@ -59,18 +59,27 @@ class Excess:
 
 def excesses(row: Sequence[Cell]) -> tuple[Excess | None, ...]:
     """Return the excess of each cell of one message size, None of those without a solution."""
-    known = [one.solution.latency_us for one in row if one.solution is not None]
-    return tuple(_excess(row, place, min(known, default=0.0)) for place in range(len(row)))
+    known = [
+        None
+        if one.solution is None or one.min_us is None
+        else (one.solution.latency_us, one.min_us)
+        for one in row
+    ]
+    return tuple(excess_of(known, place) for place in range(len(row)))
 
 
-def _excess(row: Sequence[Cell], place: int, best_us: float) -> Excess | None:
-    cell = row[place]
-    if cell.solution is None or cell.min_us is None:
+def excess_of(known: Sequence[tuple[float, float] | None], place: int) -> Excess | None:
+    """Return the excess of one of these, each with its latency and what it takes at least, in µs;
+    None has no cut.
+    """
+    found = known[place]
+    if found is None:
         return None
-    latency_us = cell.solution.latency_us
-    others = [one.min_us for at, one in enumerate(row) if at != place and one.min_us is not None]
+    latency_us, min_us = found
+    best_us = min(one[0] for one in known if one is not None)
+    others = [one[1] for at, one in enumerate(known) if at != place and one is not None]
     others_us = min(others, default=latency_us)
-    at_least = cell.min_us / best_us - 1.0 if best_us > 0.0 else 0.0
+    at_least = min_us / best_us - 1.0 if best_us > 0.0 else 0.0
     if latency_us <= others_us:
         return Excess(0.0, 0.0)
     at_most = latency_us / others_us - 1.0 if others_us > 0.0 else None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MIB = 2**20
 _MAX_DECIMALS = 17  # of a cap in MiB: a double has no more
 _SAME = 1e-9  # latencies that differ by less, relative, are equal
-_CAPS_S = 2.0  # that the walk over all caps may take
+CAPS_S = 2.0  # that the walk over all caps may take
 
 
 class ItemLimit(StrEnum):
@@ -101,11 +101,17 @@ class ItemsSolved:
     solve_ms: float
     sure: SureItems | None = None
 
+    @property
+    def best_us(self) -> float:
+        """The least latency of any cut that was priced, in µs."""
+        caps = [one.latency_us for one in (self.best_cap, self.current) if one is not None]
+        return min(self.solution.latency_us, *caps) if caps else self.solution.latency_us
+
 
 @dataclass(frozen=True, slots=True)
 class ItemsQuestion:
     """What is asked of items. `current_bytes` is the cap in use, `errors` what is known of those of
-    costs and of ready times. Picklable.
+    costs and of ready times; `caps_s` is what the walk over all caps may take. Picklable.
     """
 
     problem: ItemProblem
@@ -114,6 +120,7 @@ class ItemsQuestion:
     time_limit_s: float
     current_bytes: int | None = None
     errors: ItemErrors | None = None
+    caps_s: float = CAPS_S
 
 
 def solve_items_question(question: ItemsQuestion) -> ItemsSolved:
@@ -127,7 +134,7 @@ def solve_items_question(question: ItemsQuestion) -> ItemsSolved:
     solve_ms = (time.perf_counter() - started_s) * 1e3
     return ItemsSolved(
         solution,
-        best_cap(problem, question.fill, Deadline.after(_CAPS_S)),
+        best_cap(problem, question.fill, Deadline.after(question.caps_s)),
         _priced(problem, question.current_bytes, question.fill),
         item_path(problem, solution.cut),
         window_slots(problem, solution.cut),
@@ -142,8 +149,12 @@ def _priced(problem: ItemProblem, cap_bytes: int | None, fill: FillRule) -> Pric
     return PricedCap(cap_bytes, cut, problem.latency_us(cut))
 
 
-def item_path(problem: ItemProblem, cut: Sequence[int]) -> ItemPath:
-    """Return where the time of a cut goes. Raises InvalidInput where it is no cut of the items."""
+def item_path(
+    problem: ItemProblem, cut: Sequence[int], *, calculation: int | None = None
+) -> ItemPath:
+    """Return where the time of a cut goes; what the stage `calculation` takes besides overheads is
+    calculation. Raises InvalidInput where it is no cut of the items.
+    """
     times, stages = problem.simulate(cut), problem.pipeline.stages
     sizes = problem.sequence.fragment_bytes(cut)
     steps, calculation_us, return_us = critical_steps(problem, times)
@@ -152,7 +163,11 @@ def item_path(problem: ItemProblem, cut: Sequence[int]) -> ItemPath:
         starts, exits = times.in_stages.start_us[fragment], times.in_stages.exit_us[fragment]
         overhead_us = stages[stage].range_at(sizes[fragment]).overhead_us
         overheads_us[stage] += overhead_us
-        bytes_us[stage] += max(0.0, exits[stage] - starts[stage] - overhead_us)
+        own_us = max(0.0, exits[stage] - starts[stage] - overhead_us)
+        if stage == calculation:
+            calculation_us += own_us
+        else:
+            bytes_us[stage] += own_us
     parts = {
         ItemLimit.BYTES: sum(bytes_us),
         ItemLimit.OVERHEADS: sum(overheads_us),

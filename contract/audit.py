@@ -5,24 +5,54 @@ from __future__ import annotations
 from math import isnan, nan
 from typing import Annotated, Literal, TypeAlias
 
-from .declare import Output, asked, echoed, output, rule, sent
-from .limits import DEFAULT_AUDIT_LIMIT_S, MAX_ALLOWED_REGRET, MAX_AUDIT_LIMIT_S
+from .declare import Input, Output, asked, echoed, output, rule, sent
+from .items import (
+    BestCapOut,
+    FillIn,
+    FillOut,
+    ItemsIn,
+    ItemsLimitOut,
+    ItemsOut,
+    SetItemsOut,
+)
+from .limits import (
+    DEFAULT_AUDIT_LIMIT_S,
+    MAX_ALLOWED_REGRET,
+    MAX_AUDIT_LIMIT_S,
+    MAX_AUDIT_SEQUENCES,
+)
 from .notices import NoticeOut
 from .pipeline import AggregateOut, PipelineOut
 from .profile import ProfileRevisionOut
-from .rules import Bytes
+from .rules import STATUS_MEANS, Bytes, Status
 from .setting import ConfiguredIn, SettingIn, SettingStepOut
 from .settings_in_draws import SettingsInDrawsOut
 from .source import SourceIn
 from .uncertainty import DrawsIn
-from .workload import Objective, WorkloadList
+from .workload import Objective, Weight, WorkloadList
 
 Reference: TypeAlias = Literal["best", "bound"]
 Verdict: TypeAlias = Literal["within", "above", "between"]
+ItemAdvice: TypeAlias = Literal["keep", "set"]
+
+
+class SequenceIn(Input):
+    """Items of one message, and how often it is sent; weights may have any sum above 0."""
+
+    items: ItemsIn = asked("what the message may be cut between, in their order")
+    weight: Weight = asked("how often it is sent, beside the others", default=1.0)
+
+
+SequenceList = Annotated[
+    list[SequenceIn], rule(min_length=1, max_length=MAX_AUDIT_SEQUENCES, fail_fast=True)
+]
 
 
 class AuditIn(SourceIn):
     """A setting, the pipeline it is for, and the messages that count.
+
+    With `items`, or several `sequences` of them, the setting is a cap in use: `static_bytes`, or
+    `whole` for all items in one fragment.
 
     Without a `workload` every octave of the range counts the same, and the `objective` is the mean
     regret; with one it is the total time of its messages. A range that is left out is the
@@ -133,6 +163,17 @@ class AuditIn(SourceIn):
         "over which draws of the costs the setting is looked at; null: by their known errors",
         default=None,
         block=DrawsIn,
+    )
+    items: ItemsIn | None = asked(
+        "in the place of messages: what one message may be cut between; setting is the cap in use",
+        default=None,
+    )
+    sequences: SequenceList | None = asked(
+        "the same of several messages, and how often each is sent", default=None
+    )
+    fill: FillIn | None = asked(
+        "with items or sequences: how a program fills fragments up to the cap; null: until",
+        default=None,
     )
 
 
@@ -269,3 +310,91 @@ class AuditOut(Output):
         """The mean regret of a lookup as far as it is known."""
         at_most = self.best_repeats_at_most
         return SpanOut(self.best_repeats, self.best_repeats if at_most is None else at_most)
+
+
+# --- caps of items --------------------------------------------------------------------------------
+
+
+@output
+class BucketOut(Output):
+    """One fragment that the cap in use makes. Times in µs from the start of the message."""
+
+    first_item: str = sent("its first item, by its name or its number from 1")
+    last_item: str = sent("its last item")
+    items: int = sent("number of items")
+    bytes: int = sent("size of the fragment, bytes")
+    ready_us: float = sent("when all its items are ready, µs")
+    begins_us: float = sent("when it enters the first stage, µs")
+    done_us: float = sent("when the last stage has done it, µs; the pipeline's delay is left out")
+
+
+@output
+class AuditedItemsOut(Output):
+    """One sequence under the cap in use. Latencies in µs, delay included."""
+
+    items: ItemsOut = sent("the items, in their order")
+    weight: float = sent("how often it is sent, beside the others")
+    message_bytes: int = sent("size of the message, bytes")
+    latency_us: float = sent("what it takes under the cap in use, µs")
+    buckets: tuple[BucketOut, ...] = sent("the fragments that the cap in use makes, in their order")
+    limit: ItemsLimitOut = sent("what most of the time under the cap in use is")
+    best_us: float = sent("what the best cut found takes, µs")
+    lower_bound_us: float = sent("proven of this model: no cut takes less, µs")
+    status: Status = sent(STATUS_MEANS)
+    fragment_items: tuple[int, ...] = sent("the best cut: how many items each fragment holds")
+    set_items: SetItemsOut = sent("what to set for this sequence")
+    best_cap: BestCapOut | None = sent(
+        "the best layout of one cap for this sequence; null: there is none"
+    )
+    regret: SpanOut = sent("what the cap in use costs more")
+
+
+@output
+class CapRegretsOut(Output):
+    """Regrets of one cap over all sequences, as shares."""
+
+    time: SpanOut = sent("regret of the total time of all sequences")
+    mean: SpanOut = sent("mean of the sequences' regrets")
+    worst: SpanOut = sent("the worst of the sequences' regrets")
+
+
+@output
+class AdvisedCapOut(Output):
+    """The best cap of all sequences together, and all caps that cut each of them alike."""
+
+    from_bytes: int = sent("the least cap, bytes")
+    to_bytes: int | None = sent("the greatest cap, bytes; null: any greater one does")
+    cap_mb: float = sent("one of them in MiB, of the fewest decimals")
+    regret: CapRegretsOut = sent("what it costs over the best cuts")
+    layouts: int = sent("how many caps with layouts of their own were looked at")
+    is_complete: bool = sent("whether these are all that there are")
+
+
+@output
+class ItemsAuditOut(Output):
+    """What a cap in use costs over the best cut of items, and what to set. Regrets are shares."""
+
+    pipeline: PipelineOut = sent("the stages that the items cross")
+    profile: ProfileRevisionOut | None = sent(
+        "the revision of the profile that holds these costs; null where none does"
+    )
+    cap_bytes: int | None = sent("the cap in use, bytes; null: all items in one fragment")
+    fill: FillOut = sent("how fragments are filled up to it")
+    objective: Objective = sent("what is held against the limit, and advised for")
+    setting: CapRegretsOut = sent("what the cap in use costs over the best cuts")
+    best_cap: AdvisedCapOut | None = sent("the best cap of all sequences; null: there is none")
+    sequences: tuple[AuditedItemsOut, ...] = sent("each sequence under the cap in use")
+    max_regret: float | None = sent("the regret that is allowed, a share; null: no limit")
+    over: Reference = sent("what the regret is of where the limit is to be kept")
+    verdict: Verdict | None = sent(
+        "within, the limit is kept even over the bound; above, it is not even over the best found; "
+        "between, `over` decides; null: no limit"
+    )
+    is_kept: bool = sent("whether the limit is kept, or none is asked for")
+    advice: ItemAdvice = sent("keep: nothing gains 0.1 % or more; set: what `changes` say")
+    changes: tuple[str, ...] = sent("what to set, in words")
+    audit_ms: float = sent("what the audit took, ms")
+    warnings: tuple[NoticeOut, ...] = sent("what a user must see beside the answer")
+
+
+AnyAuditOut: TypeAlias = AuditOut | ItemsAuditOut

@@ -6,6 +6,16 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from .constraints import ConstraintsIn, ConstraintsOut
 from .declare import Input, Output, asked, by_type, echoed, exactly_one, one_of, output, rule, sent
+from .items import (
+    BestCapOut,
+    CurrentCapOut,
+    FillIn,
+    FillOut,
+    ItemsIn,
+    ItemsLimitOut,
+    ItemsOut,
+    SetItemsOut,
+)
 from .limits import (
     DEFAULT_RELATIVE_GAP,
     DEFAULT_TIME_LIMIT_S,
@@ -132,7 +142,9 @@ class HideIn(SourceIn):
     """A message, what it crosses, and the calculation that it is hidden behind.
 
     Exactly one of `calculation_us`, and `instructions` with `instructions_per_us`; with
-    `granularity` neither, since ratios are all that is asked about.
+    `granularity` neither, since ratios are all that is asked about. With `items` fragments are runs
+    of them, which leave while the rest is calculated: when each is ready, `ready_us`, is the
+    calculation then, or `stage_us` of the name `calculation`, or one of those, shared by bytes.
     """
 
     schema_rules: ClassVar = {"oneOf": exactly_one(*SOURCES_OF_HIDING)}
@@ -262,6 +274,36 @@ class HideIn(SourceIn):
         unit="number",
         option="--time-limit",
         metavar="SECONDS",
+    )
+    items: ItemsIn | None = asked(
+        "in the place of message_bytes: what the message may be cut between, in their order",
+        default=None,
+    )
+    fill: FillIn | None = asked(
+        "with items: how a program fills fragments up to a cap; null: until", default=None
+    )
+    cap_bytes: Bytes | None = asked(
+        "with items: the cap in use, bytes; null: none is compared with",
+        help="with --items: the cap in use",
+        default=None,
+        unit="bytes",
+        option="--current",
+        metavar="SIZE",
+    )
+    fragment_overhead_us: Microseconds = asked(
+        "with items: what each fragment costs the processor that calculates, µs",
+        help="with --items: of each fragment, on the calculating processor, in µs",
+        default=0.0,
+        unit="number",
+        option="--fragment-overhead",
+        metavar="US",
+    )
+    loading: bool = asked(
+        "with items: whether the calculation takes the items as they come, and does not make them",
+        help="with --items: the calculation takes them, in place of making them",
+        default=False,
+        option="--loading",
+        mark=True,
     )
 
 
@@ -420,3 +462,33 @@ class StoredHideOut(HideOut):
 
     id: str = sent("the identifier under which the answer is stored")
     created_at: str = sent("when it was stored, in UTC, as RFC 3339")
+
+
+@output(kw_only=True)
+class ItemsHideOut(StoredHideOut):
+    """An answer about items. `with_us` is the run time of the cut; `hideable_fraction` is 0, since
+    all of the calculation makes or takes items, and fragments are `streamed`.
+    """
+
+    items: ItemsOut = sent("the items, in their order")
+    fill: FillOut = sent("how a program fills fragments up to a cap")
+    loading: bool = sent("whether the calculation takes the items, and does not make them")
+    fragment_overhead_us: float = sent("what each fragment costs the processor that calculates, µs")
+    communication_us: float = sent(
+        "what the communication takes one after the other, by its best cut, µs"
+    )
+    exposed_us: float = sent("what the run time is longer than the calculation, µs")
+    hidden_share: float | None = sent(
+        "the share of the communication that takes no time of its own; below 0 where hiding loses; "
+        "null: there is none"
+    )
+    fragment_items: tuple[int, ...] = sent("how many items each fragment holds, in their order")
+    set_items: SetItemsOut = sent("what to set")
+    best_cap: BestCapOut | None = sent(
+        "the best layout of one cap, by its run time; null: the limits admit none"
+    )
+    current: CurrentCapOut | None = sent("the run time of the cap in use; null: none is given")
+    limit: ItemsLimitOut = sent("what most of the run time is")
+
+
+AnyHideOut: TypeAlias = ItemsHideOut | StoredHideOut

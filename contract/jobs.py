@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from .audit import AuditOut
+from .audit import AnyAuditOut
 from .compare import AnyCompareOut
 from .constraints import ConstraintsIn
 from .declare import Input, Output, asked, output, rule, sent
 from .export import ExportedOut
-from .hide import StoredHideOut
+from .hide import AnyHideOut
 from .layer_costs import LayerCostsOut
 from .limits import DEFAULT_AUDIT_LIMIT_S, DIGEST_RULE
 from .optimize import BestSoFarOut
@@ -126,7 +126,7 @@ class JobOut(Output):
     table: TableOut | None = sent(
         "the result of a compilation; null before its end, and of other kinds"
     )
-    audit: AuditOut | None = sent(
+    audit: AnyAuditOut | None = sent(
         "the result of an audit; null before there is one, and of other kinds"
     )
     export: ExportedOut | None = sent(
@@ -153,7 +153,7 @@ class LayerJobOut(JobOut):
 class HideJobOut(JobOut):
     """A job about a message behind a calculation; `hidden` is its answer, which is stored too."""
 
-    hidden: StoredHideOut | None = sent("the answer, which is stored too; null before its end")
+    hidden: AnyHideOut | None = sent("the answer, which is stored too; null before its end")
 
 
 @output

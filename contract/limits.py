@@ -86,6 +86,7 @@ MAX_BEGAN_S = 1e12
 
 DEFAULT_AUDIT_LIMIT_S = 30.0
 MAX_AUDIT_LIMIT_S = 60.0  # of the solves; the process of its own is ended at 120 s
+MAX_AUDIT_SEQUENCES = 64  # of items, in one audit
 MAX_AUDIT_WORKLOAD_SIZES = 512
 MAX_WEIGHT = 1e12
 MAX_ALLOWED_REGRET = 1e6  # a share

@@ -585,7 +585,7 @@ def request_of(
     if takes_messages and isinstance(base.get("message_bytes"), int):
         base["message_bytes"] = [base["message_bytes"]]
     body = merged(base, options)
-    if needs_message and body.get("message_bytes") is None:
+    if needs_message and body.get("message_bytes") is None and body.get("items") is None:
         raise InvalidInput(
             "expected --bytes, the size of the message, as 4096 or 64KiB", field="message_bytes"
         )
@@ -596,8 +596,8 @@ def refuse_items(body: Mapping[str, Any]) -> None:
     """Raise ItemsDeclined where a request has items, for commands that would leave them out."""
     if body.get("items") is not None:
         raise ItemsDeclined(
-            "only optimize and simulate take items: they are one message, so that there are no "
-            "tables, comparisons or settings of them",
+            "only optimize, simulate, compare, audit and hide take items: they are one message, so "
+            "that there are no tables of them, and no sizes for all messages",
             field="items",
         )
 

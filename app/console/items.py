@@ -37,3 +37,13 @@ def items_of(
     if said:
         found["fill"] = {"rule": "until", **said}
     return found
+
+
+def with_items(body: dict[str, Any], arguments: Arguments, settings: Settings) -> dict[str, Any]:
+    """Return a request with the items of options, in the place of the message of a file. Raises as
+    `items_of` does.
+    """
+    found = items_of(arguments, settings)
+    if "items" in found and arguments.message_bytes is None:
+        body = {name: value for name, value in body.items() if name != "message_bytes"}
+    return body | found

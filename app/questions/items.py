@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -134,21 +135,99 @@ def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> Pr
     """Find or fit the model. Raises NotFound, Infeasible, InvalidInput, NeedsPlainStages,
     ItemsDeclined for what items do not go with, and what a fit does.
     """
-    found = found_for_items(asked.source, asked.fit_options, stored)
-    problem = items_problem(
-        found.model,
+    across = items_across(
+        asked.source,
+        asked.fit_options,
+        stored,
         asked.sequence,
         asked.limits,
-        asked.source,
         fragment_cap,
         max_fragment_items=asked.max_fragment_items,
+        machines=True,
     )
-    problem.check_feasible()
+    problem, found = across.problem, across.found
     if asked.current_bytes is not None:
         cut = layout(asked.sequence, asked.current_bytes, asked.fill)
         _check_fits(problem, cut, "uncertainty.current")
     errors = _errors(asked, found, problem)
     return PreparedItems(asked, problem, found, _digest(asked, problem, found, errors), errors)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsAcross:
+    """Items, the limits of their fragments, and the stages that were found for them."""
+
+    problem: ItemProblem
+    limits: FragmentLimits
+    found: Resolved
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal, equal exactly for the same items across the same found stages."""
+        parts = (self.problem.digest(), *_parts_of(self.found))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def notices(self, sizes: Iterable[int]) -> tuple[Notice, ...]:
+        """What is said of the model, of fragments of these sizes where it was measured, and of the
+        items.
+        """
+        return (*self.notices_of_costs(sizes), *self.problem.notices)
+
+    def notices_of_costs(self, sizes: Iterable[int]) -> tuple[Notice, ...]:
+        """What is said of the model, and of fragments of these sizes where it was measured."""
+        fit = self.found.fit
+        beyond = beyond_measured(cut_sizes(tuple(sizes)), fit.measured_bytes if fit else None)
+        return (
+            *self.found.said,
+            *(() if beyond is None else (beyond,)),
+            *notices_of_costs(self.problem.pipeline, fit),
+        )
+
+
+def items_across(
+    source: Source,
+    options: FitOptions | None,
+    stored: Stored,
+    sequence: ItemSequence,
+    limits: FragmentLimits,
+    fragment_cap: int,
+    *,
+    max_fragment_items: int | None = None,
+    machines: bool = False,
+) -> ItemsAcross:
+    """Find or fit the stages that items cross, with `machines` windows among them. Raises as
+    `prepare_items` does.
+    """
+    found = found_for_items(source, options, stored, machines=machines)
+    problem = items_problem(
+        found.model, sequence, limits, source, fragment_cap, max_fragment_items=max_fragment_items
+    )
+    return ItemsAcross(problem, limits, found)
+
+
+def sequences_across(
+    source: Source,
+    options: FitOptions | None,
+    stored: Stored,
+    sequences: Mapping[str, ItemSequence],
+    fragment_cap: int,
+) -> tuple[ItemsAcross, ...]:
+    """Find or fit the stages that several sequences cross, which stand by their places in the
+    request. Raises as `prepare_items` does, naming the place.
+    """
+    found = found_for_items(source, options, stored, machines=False)
+    free = FragmentLimits()
+    across = list[ItemsAcross]()
+    for place, sequence in sequences.items():
+        try:
+            problem = items_problem(found.model, sequence, free, source, fragment_cap)
+        except SluiceError as refusal:
+            first, _, rest = (refusal.field or "").partition(".")
+            if first == "items":
+                refusal.field = f"{place}.{rest}"
+            raise
+        across.append(ItemsAcross(problem, free, found))
+    return tuple(across)
 
 
 def _errors(asked: AskedItems, found: Resolved, problem: ItemProblem) -> ItemErrors | None:
@@ -188,14 +267,18 @@ def _check_no_errors(options: UncertaintyOptions | None) -> None:
             )
 
 
-def found_for_items(source: Source, options: FitOptions | None, stored: Stored) -> Resolved:
-    """Find or fit the model that items cross. Raises as `prepare_items` does."""
+def found_for_items(
+    source: Source, options: FitOptions | None, stored: Stored, *, machines: bool
+) -> Resolved:
+    """Find or fit the model that items cross, machines too or plain stages alone. Raises as
+    `prepare_items` does.
+    """
     if options is not None and options.shape is FitShape.NARROWED:
         raise ItemsDeclined(
             "a narrowed fit is of fragments that an answer has, and of items these are not known",
             field="fit_options.shape",
         )
-    return resolve(source, stored, FitNow(options), machines=True)
+    return resolve(source, stored, FitNow(options), machines=machines)
 
 
 def items_problem(
@@ -256,7 +339,7 @@ def run_items(
     cut of other items, and for too many intervals.
     """
     sequence = cut.sequence
-    found = found_for_items(source, options, stored)
+    found = found_for_items(source, options, stored, machines=True)
     limits, cap = FragmentLimits(), len(sequence)
     problem = items_problem(found.model, sequence, limits, source, cap)
     ends = layout(sequence, cut.cap_bytes, cut.fill) if cut.ends is None else cut.ends
@@ -306,20 +389,27 @@ def _some_layouts(sure: SureItems) -> Notice:
 def _digest(
     asked: AskedItems, problem: ItemProblem, found: Resolved, errors: ItemErrors | None
 ) -> str:
-    profile, fitted, given = found.profile, found.fitted, found.given
     parts: tuple[str, ...] = (
         "items 1",
         problem.digest(),
         repr((asked.fill.rule.value, asked.fill.first_bytes)),
         repr(asked.current_bytes),
         repr(float(asked.relative_gap)),
-        repr((profile.name, profile.revision) if profile else None),
-        repr((fitted.trace_digests, fitted.request)) if fitted else "",
-        given.digest if given else "",
-        repr(found.verification) if found.verification else "",
+        *_parts_of(found),
     )
     if errors is not None:
         known = errors.known
         drawn = seed_of(known.model), known.misfit, known.draws, known.seed, known.overlap
         parts += (repr((drawn, errors.ready_relative, errors.measured_bytes)),)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _parts_of(found: Resolved) -> tuple[str, ...]:
+    """What tells the source of these costs from others."""
+    profile, fitted, given = found.profile, found.fitted, found.given
+    return (
+        repr((profile.name, profile.revision) if profile else None),
+        repr((fitted.trace_digests, fitted.request)) if fitted else "",
+        given.digest if given else "",
+        repr(found.verification) if found.verification else "",
+    )

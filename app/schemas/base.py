@@ -259,8 +259,10 @@ _MESSAGES = {
 _UNKNOWN = frozenset(("extra_forbidden", "unexpected_keyword_argument"))
 # Fields that are known elsewhere: why they are not here.
 _ELSEWHERE = {
-    ("items",): "only optimize and simulate take items: they are one message, so that there are no "
-    "tables, comparisons or settings of them",
+    (
+        "items",
+    ): "only optimize, simulate, compare, audit and hide take items: they are one message, "
+    "so that there are no tables of them, and no sizes for all messages",
 }
 
 

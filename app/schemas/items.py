@@ -14,7 +14,7 @@ from analysis.items import (
     WindowSlots,
 )
 from app.questions.items import AskedItems, PreparedItems
-from app.schemas.base import notices_out, revision_out, same_named, timestamp
+from app.schemas.base import notices_out, refused_fields, revision_out, same_named, timestamp
 from app.schemas.fits import fit_out, given_fit_out
 from app.schemas.in_flight import ends_of
 from app.schemas.source import options_of, source_of
@@ -23,6 +23,7 @@ from app.schemas.uncertainty import draws_of, with_sentence
 from app.text.in_flight import format_in_budget
 from app.text.numbers import format_count, format_counted, format_percent, format_size
 from app.text.units import format_time, printable
+from contract.constraints import ConstraintsIn
 from contract.items import (
     BestCapOut,
     CurrentCapOut,
@@ -79,7 +80,7 @@ def asked_items(asked: OptimizeIn) -> AskedItems:
     """
     assert asked.items is not None, "items are asked about"
     refuse_beside_items(_DECLINED, asked.said())
-    refuse_beside_items(_DECLINED_LIMITS, asked.constraints.said(), "constraints.")
+    refuse_limits(asked.constraints)
     if asked.strategy not in _STRATEGIES:
         raise ItemsDeclined(
             f"of items there are the strategies {' and '.join(_STRATEGIES)} alone", field="strategy"
@@ -109,6 +110,24 @@ def refuse_beside_items(
             raise ItemsDeclined(f"{name} does not go with items: {rule}", field=f"{place}{name}")
 
 
+def refuse_limits(given: ConstraintsIn) -> None:
+    """Raise ItemsDeclined for a limit that fragments of items do not have."""
+    refuse_beside_items(_DECLINED_LIMITS, given.said(), "constraints.")
+
+
+def refuse_without_items(said: Mapping[str, object], *names: str) -> None:
+    """Raise InconsistentInput for the first of these fields that is said: items alone have it."""
+    for name in names:
+        if name in said:
+            raise InconsistentInput(f"{name} goes with items alone", field=name)
+
+
+def missing_fields(*names: str) -> InvalidFields:
+    """Return the refusal of these fields, required where there are no items, as of any other."""
+    rule = "this field is required"
+    return refused_fields([FieldProblem(f"/{name}", rule) for name in names])
+
+
 def fill_alone() -> InvalidFields:
     """Return the refusal of a fill rule of a message without items."""
     rule = "fill goes with items alone"
@@ -126,9 +145,9 @@ def _current_bytes(asked: OptimizeIn, sequence: ItemSequence) -> int | None:
     return sequence.total_bytes if current == "whole" else None
 
 
-def sequence_of(given: ItemsIn) -> ItemSequence:
-    """Return the items. Raises InconsistentInput, naming the field, for values that do not go
-    together: each by itself was checked before.
+def sequence_of(given: ItemsIn, place: str = "items") -> ItemSequence:
+    """Return the items at this place of a request. Raises InconsistentInput, naming the field, for
+    values that do not go together: each by itself was checked before.
     """
     try:
         if isinstance(given, ListedItemsIn):
@@ -148,7 +167,7 @@ def sequence_of(given: ItemsIn) -> ItemSequence:
             stage_us={name: (us,) * count for name, us in (given.stage_us or {}).items()},
         )
     except InvalidInput as refusal:
-        raise InconsistentInput(refusal.detail, field=f"items.{refusal.field}") from None
+        raise InconsistentInput(refusal.detail, field=f"{place}.{refusal.field}") from None
 
 
 def fill_of(given: FillIn | None) -> FillRule | None:
@@ -213,11 +232,11 @@ def items_answer(
         ),
         uncertainty=known,
         items=items_out(problem.sequence),
-        fill=FillOut(prepared.asked.fill.rule.value, prepared.asked.fill.first_bytes),
+        fill=fill_out(prepared.asked.fill),
         fragment_items=solution.fragment_items,
-        set_items=_set_items(prepared.asked.fill, found, known),
-        best_cap=_best_cap_out(problem, found.best_cap, solution.latency_us),
-        current=_current_out(problem, found.current, solution.latency_us),
+        set_items=set_items_out(prepared.asked.fill, found, known),
+        best_cap=best_cap_out(problem, found.best_cap, solution.latency_us),
+        current=current_cap_out(problem, found.current, solution.latency_us),
         limit=limit_out(problem, found.path),
     )
 
@@ -237,9 +256,15 @@ def slots_out(found: Iterable[WindowSlots]) -> tuple[SlotsOut, ...]:
     return tuple(same_named(SlotsOut, one) for one in found)
 
 
-def _best_cap_out(
+def fill_out(fill: FillRule) -> FillOut:
+    """Return a fill rule as it is sent."""
+    return FillOut(fill.rule.value, fill.first_bytes)
+
+
+def best_cap_out(
     problem: ItemProblem, found: CapChoice | None, latency_us: float
 ) -> BestCapOut | None:
+    """Return the best cap as it is sent, beside the latency of the best cut, µs."""
     if found is None:
         return None
     return BestCapOut(
@@ -255,9 +280,10 @@ def _best_cap_out(
     )
 
 
-def _current_out(
+def current_cap_out(
     problem: ItemProblem, found: PricedCap | None, latency_us: float
 ) -> CurrentCapOut | None:
+    """Return the cap in use as it is sent, beside the latency of the best cut, µs."""
     if found is None:
         return None
     return CurrentCapOut(
@@ -285,7 +311,10 @@ def _uncertainty_out(prepared: PreparedItems, found: ItemsSolved) -> Uncertainty
     return replace(known, regret=replace(known.regret, basis="best cap"))
 
 
-def _set_items(fill: FillRule, found: ItemsSolved, known: UncertaintyOut | None) -> SetItemsOut:
+def set_items_out(
+    fill: FillRule, found: ItemsSolved, known: UncertaintyOut | None = None
+) -> SetItemsOut:
+    """Return what to set, by the rule by which a program fills; `known` is how sure that is."""
     from app.text.items import one_cap_mib, what_to_set
 
     caps, cap = tuple(size / MIB for size in found.solution.fragment_bytes), one_cap_mib(found)
@@ -293,15 +322,18 @@ def _set_items(fill: FillRule, found: ItemsSolved, known: UncertaintyOut | None)
     return SetItemsOut(sentence, caps, cap, slots_out(found.slots))
 
 
-def limit_out(problem: ItemProblem, path: ItemPath) -> ItemsLimitOut:
-    """Return what most of a latency is as it is sent."""
+def limit_out(problem: ItemProblem, path: ItemPath, *, is_loading: bool = False) -> ItemsLimitOut:
+    """Return what most of a latency is as it is sent; `is_loading`: the calculation is the last
+    stage, and not when items are ready.
+    """
     stages = problem.pipeline.stages
     named = "" if path.stage is None else printable(stages[path.stage].name)
+    calculation = format_time(path.calculation_us)
+    of_calculation = f"{calculation} pass until the items are ready that the rest waits for."
+    if is_loading:
+        of_calculation = f"{calculation} of the run time are its own."
     sentences = {
-        ItemLimit.CALCULATION: (
-            f"The calculation limits it: {format_time(path.calculation_us)} pass until the items "
-            "are ready that the rest waits for."
-        ),
+        ItemLimit.CALCULATION: f"The calculation limits it: {of_calculation}",
         ItemLimit.BYTES: (
             f"Bytes limit it, those of {named} most: {format_time(path.bytes_us)} of the latency."
         ),
@@ -332,7 +364,13 @@ def items_facts(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:
     """Yield labels and values of what an answer of items has beside those of others."""
     count = len(answer.items.bytes)
     yield "items", f"{format_count(count)}, a fragment: {_items_words(answer.fragment_items)}"
-    best = answer.best_cap
+    yield from cap_facts(answer.best_cap, answer.current)
+    yield from slots_facts(answer.set_items.slots, answer.pipeline)
+    yield "what limits", answer.limit.sentence
+
+
+def cap_facts(best: BestCapOut | None, current: CurrentCapOut | None) -> Iterator[tuple[str, str]]:
+    """Yield labels and values of the best cap and the one in use, which may not be given."""
     if best is None:
         yield "best cap", "none: the limits admit no layout of one cap"
     else:
@@ -342,11 +380,8 @@ def items_facts(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:
         elif best.to_bytes is not None:
             caps = f"{format_count(best.from_bytes)} to {format_count(best.to_bytes)} bytes"
         yield "best cap", f"{caps}: {_cap_words(best)}; {format_count(best.layouts)} layouts seen"
-    if answer.current is not None:
-        cap = format_size(answer.current.cap_bytes)
-        yield "your cap", f"{cap}: {_cap_words(answer.current)}"
-    yield from slots_facts(answer.set_items.slots, answer.pipeline)
-    yield "what limits", answer.limit.sentence
+    if current is not None:
+        yield "your cap", f"{format_size(current.cap_bytes)}: {_cap_words(current)}"
 
 
 def slots_facts(

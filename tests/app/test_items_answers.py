@@ -291,8 +291,6 @@ def test_neither_message_nor_items_is_refused_as_before(client: httpx.Client) ->
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/compare", {"message_bytes": [64], "strategies": ["fixed"], "pipeline": MYRINET}),
-        ("/hide", {"message_bytes": 64, "calculation_us": 9, "pipeline": MYRINET}),
         ("/thresholds", {"message_bytes": [64], "pipeline": MYRINET}),
         ("/profiles/myrinet-gam/tables", {"max_message_bytes": 64}),
     ],
@@ -302,7 +300,9 @@ def test_other_questions_say_that_they_take_no_items(
 ) -> None:
     answer = client.post(path, json={**body, "items": {"bytes": [1]}}).json()
     assert answer["errors"][0]["pointer"] == "/items"
-    assert answer["errors"][0]["detail"].startswith("only optimize and simulate take items")
+    assert answer["errors"][0]["detail"].startswith(
+        "only optimize, simulate, compare, audit and hide take items"
+    )
 
 
 def test_limits_that_clash_are_named(client: httpx.Client) -> None:

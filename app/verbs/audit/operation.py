@@ -22,15 +22,23 @@ from app.questions.question import prepare
 from app.questions.settings import audit_question
 from app.questions.source import Source, Stored
 from app.schemas.base import dump_json, parse_json
-from app.schemas.source import as_job
-from app.verbs.audit.answer import audited
-from app.verbs.audit.request import audit_question_of, audit_scope
-from contract.audit import AuditIn
+from app.schemas.source import as_job, options_of, source_of
+from app.verbs.audit.answer import audited, audited_items
+from app.verbs.audit.request import (
+    audit_question_of,
+    audit_scope,
+    audited_cap,
+    cap_question,
+    is_of_items,
+)
+from contract.audit import AuditIn, AuditOut, ItemsAuditOut
 from domain.aggregate import Aggregate
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
+    from analysis.item_audit import ItemAudit, ItemAuditQuestion
+    from app.questions.items import ItemsAcross
     from app.settings import Settings
     from domain.errors import SluiceError
     from models.session import UnitOfWork
@@ -76,9 +84,13 @@ class AuditSetting(OperationDefaults[Audit]):
         """Return the audit by what was solved so far, with the note why it is that."""
         return ended(best, why)
 
+    def document(self, result: Audit) -> AuditOut:
+        """Return the audit as it is sent."""
+        return audited(result)
+
     def keep(self, unit: UnitOfWork, result: Audit) -> Outcome:
         """Store nothing."""
-        return Outcome(dump_json(audited(result)))
+        return Outcome(dump_json(self.document(result)))
 
     def split(self) -> Sequence[AuditPart]:
         """Return parts that take about as long as each other; none where all stages are lines,
@@ -124,13 +136,62 @@ class AuditPart(PartDefaults[SolvedPart]):
         return self.work.run(report)
 
 
+@dataclass(frozen=True, slots=True)
+class AuditCap(OperationDefaults["ItemAudit"]):
+    """One audit of a cap in use over sequences of items; `across` are these in the stages."""
+
+    question: ItemAuditQuestion
+    across: tuple[ItemsAcross, ...]
+    request_for: Callable[[ProfileRevision | None], bytes]
+
+    kind: ClassVar = OperationKind.AUDIT
+    noun: ClassVar = "audit"
+
+    @property
+    def time_s(self) -> float:
+        """The audit's own limit is less."""
+        return TIME_LIMIT_S
+
+    @property
+    def request(self) -> bytes:
+        """An AuditIn as JSON."""
+        return self.request_for(self.across[0].found.profile)
+
+    @property
+    def digest(self) -> str:
+        asked, digests = self.question, [one.digest for one in self.across]
+        how = (asked.weights, asked.cap_bytes, asked.fill, asked.objective)
+        limit = (asked.max_regret, asked.reference, asked.time_limit_s)
+        return digest_of(self.kind, "items", digests, how, limit)
+
+    @property
+    def work(self) -> Call[ItemAudit]:
+        from analysis.item_audit import audit_cap
+
+        return Call(audit_cap, self.question)
+
+    def run(self, report: Report) -> ItemAudit:
+        """Audit. Raises Infeasible."""
+        return self.work.run(report)
+
+    def document(self, result: ItemAudit) -> ItemsAuditOut:
+        """Return the audit as it is sent."""
+        return audited_items(result, self.across)
+
+    def keep(self, unit: UnitOfWork, result: ItemAudit) -> Outcome:
+        """Store nothing."""
+        return Outcome(dump_json(self.document(result)))
+
+
 def operation(
     asked: AuditIn, stored: Stored, settings: Settings, costs: Source | None = None
-) -> AuditSetting:
+) -> AuditSetting | AuditCap:
     """Find or fit the model; `costs` stand in place of those that the request names.
 
-    Raises NotFound, InvalidInput, and what a fit does.
+    Raises NotFound, InvalidInput, and what a fit does; for items ItemsDeclined, too.
     """
+    if is_of_items(asked):
+        return _of_items(asked, stored, settings, costs)
     scope, cap = audit_scope(asked), settings.max_fragments
     question = audit_question_of(asked)
     if costs is not None:
@@ -139,6 +200,21 @@ def operation(
     return AuditSetting(audit_question(prepared, scope, fragment_cap=cap), partial(as_job, asked))
 
 
-def requested(request: bytes, stored: Stored, settings: Settings) -> AuditSetting:
+def _of_items(asked: AuditIn, stored: Stored, settings: Settings, costs: Source | None) -> AuditCap:
+    from app.questions.items import sequences_across
+
+    cap = audited_cap(asked)
+    across = sequences_across(
+        costs or source_of(asked),
+        options_of(asked),
+        stored,
+        dict(zip(cap.places, cap.sequences, strict=True)),
+        settings.max_fragments,
+    )
+    question = cap_question(asked, cap, [one.problem for one in across])
+    return AuditCap(question, across, partial(as_job, asked))
+
+
+def requested(request: bytes, stored: Stored, settings: Settings) -> AuditSetting | AuditCap:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     return operation(parse_json(AuditIn, request), stored, settings)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.text.numbers import (
     format_count,
+    format_counted,
     format_percent,
     format_probability,
     format_proven_regret,
@@ -15,17 +16,30 @@ from app.text.numbers import (
     format_step_size,
 )
 from app.text.regrets import REGRET_OF, changes_title, format_advised_regret, format_averages
-from app.text.units import OF_MODEL, PROVEN_BOUND, format_time, printable
+from app.text.units import OF_MODEL, PROVEN_BOUND, format_proven, format_time, printable
 from app.ui.parts import Column, Facts, Grid, Part, failures, noted, others
-from contract.audit import AuditOut, AuditRowOut, PricedOut, SpanOut
+from contract.audit import (
+    AuditedItemsOut,
+    AuditOut,
+    AuditRowOut,
+    BucketOut,
+    ItemsAuditOut,
+    PricedOut,
+    SpanOut,
+)
 from contract.setting import SettingStepOut
 from domain.units import format_bytes
 
 _MAX_STEPS = 4
+_SHOWN_BUCKETS = 20
+_DECIDED_BY = {"best": "the best schedule found", "bound": f"the {PROVEN_BOUND}"}
 
 
-def parts(audit: AuditOut) -> Iterator[Part]:
+def parts(audit: AuditOut | ItemsAuditOut) -> Iterator[Part]:
     """Yield the regret over the workload, the verdict, regrets at powers of two, and advice."""
+    if isinstance(audit, ItemsAuditOut):
+        yield from items_parts(audit)
+        return
     setting = audit.setting
     yield from failures(audit.warnings)
     yield f"{_format_steps(setting.steps)}{_of(audit)}"
@@ -44,6 +58,109 @@ def parts(audit: AuditOut) -> Iterator[Part]:
     yield from noted(others(audit.warnings))
     if audit.fit_warnings:
         yield f"note: the fit has {len(audit.fit_warnings)} warnings; sluice fit tells them"
+
+
+# --- caps of items --------------------------------------------------------------------------------
+
+
+def items_parts(audit: ItemsAuditOut) -> Iterator[Part]:
+    """Yield what a cap in use costs over the best cuts, the verdict, what to set, and the fragments
+    that it makes.
+    """
+    yield from failures(audit.warnings)
+    of_profile = f", profile {audit.profile.reference}" if audit.profile else ""
+    yield f"{title_of_cap(audit)}{of_profile}"
+    yield ""
+    if len(audit.sequences) == 1 and audit.advice == "set":
+        yield audit.sequences[0].set_items.sentence
+        yield ""
+    yield Facts(tuple(_cap_facts(audit)))
+    yield ""
+    yield "What to set:"
+    yield from (f"- {printable(change)}" for change in audit.changes)
+    for place, one in enumerate(audit.sequences, start=1):
+        yield ""
+        number = f" of sequence {place}" if len(audit.sequences) > 1 else ""
+        yield f"The fragments{number} that it makes:"
+        yield _buckets(one)
+        if len(one.buckets) > _SHOWN_BUCKETS:
+            more = format_count(len(one.buckets) - _SHOWN_BUCKETS)
+            yield f"… and {more} fragments more: --json has all"
+    yield ""
+    yield from noted(others(audit.warnings))
+
+
+def title_of_cap(audit: ItemsAuditOut) -> str:
+    """Return the cap in use, and how it is filled."""
+    if audit.cap_bytes is None:
+        return "one fragment"
+    first = audit.fill.first_bytes
+    first_words = "" if first is None else f", the first {format_bytes(first)}"
+    return f"{format_bytes(audit.cap_bytes)}, filled {audit.fill.rule}{first_words}"
+
+
+def _cap_facts(audit: ItemsAuditOut) -> Iterator[tuple[str, str]]:
+    setting, best = audit.setting, audit.best_cap
+    if len(audit.sequences) == 1:
+        one = audit.sequences[0]
+        took, bound = format_proven(one.best_us, one.lower_bound_us)
+        noun = format_counted(len(one.buckets), "fragment")
+        yield (
+            "your cap",
+            f"{noun}, {format_time(one.latency_us)}: {span(setting.time)} over the best",
+        )
+        count = format_counted(len(one.fragment_items), "fragment")
+        yield "best cut", f"{count}, {took}, {PROVEN_BOUND} {bound}"
+    else:
+        yield "total time", f"{span(setting.time)} over the best cuts of all sequences"
+        yield "mean regret", span(setting.mean)
+        yield "worst regret", span(setting.worst)
+    if best is not None:
+        regret = {"time": best.regret.time, "mean": best.regret.mean, "worst": best.regret.worst}
+        over = span(regret[audit.objective])
+        end = "and more" if best.to_bytes is None else f"to {format_count(best.to_bytes)}"
+        yield "best cap", f"{format_count(best.from_bytes)} {end} bytes: {over} over the best"
+    if len(audit.sequences) == 1:
+        yield "what limits", audit.sequences[0].limit.sentence
+    if audit.verdict:
+        yield "verdict", _cap_verdict(audit)
+
+
+def _cap_verdict(audit: ItemsAuditOut) -> str:
+    of = f"the {REGRET_OF[audit.objective]}"
+    limit = f"{'within' if audit.is_kept else 'over'} {format_percent(audit.max_regret or 0.0)}"
+    if audit.verdict != "between":
+        return f"{limit}: {of}"
+    return f"{limit}, by {_DECIDED_BY[audit.over]}, which decides: {of}"
+
+
+def _buckets(found: AuditedItemsOut) -> Grid:
+    columns = (
+        *(Column("fragment"), Column("items", is_number=False), Column("bytes")),
+        *(Column("ready"), Column("begins"), Column("done")),
+    )
+    rows = tuple(
+        (
+            format_count(place),
+            printable(_items_words(one)),
+            format_count(one.bytes),
+            format_time(one.ready_us),
+            format_time(one.begins_us),
+            format_time(one.done_us),
+        )
+        for place, one in enumerate(found.buckets[:_SHOWN_BUCKETS], start=1)
+    )
+    return Grid(columns, rows, "The fragments that the cap in use makes")
+
+
+def _items_words(bucket: BucketOut) -> str:
+    if bucket.items == 1:
+        return bucket.first_item
+    between = "and" if bucket.items == 2 else "to"
+    return f"{bucket.first_item} {between} {bucket.last_item}"
+
+
+# --- settings -------------------------------------------------------------------------------------
 
 
 def _facts(audit: AuditOut) -> Iterator[tuple[str, str]]:
@@ -75,8 +192,7 @@ def _verdict(audit: AuditOut) -> str:
     limit = f"{'within' if audit.is_kept else 'over'} {format_percent(audit.max_regret or 0.0)}"
     if audit.verdict != "between":
         return f"{limit}: {of}"
-    rule = {"best": "the best schedule found", "bound": f"the {PROVEN_BOUND}"}[audit.over]
-    return f"{limit}, by {rule}, which decides: {of}"
+    return f"{limit}, by {_DECIDED_BY[audit.over]}, which decides: {of}"
 
 
 def _powers(rows: Sequence[AuditRowOut]) -> Grid:

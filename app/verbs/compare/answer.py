@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from analysis.compare import Cells, CompareQuestion
 from analysis.comparison import Cell, Excess, excesses
 from app.schemas.base import notices_out, revision_out
 from app.schemas.stages import aggregate_or_none, pipeline_or_none
 from app.text.overlap import PricedBothWays, with_both_times
-from contract.compare import AnyCompareOut, CompareOut, CompareRowOut, VerifiedCompareOut
+from contract.compare import (
+    AnyCompareOut,
+    CompareOut,
+    CompareRowOut,
+    ItemsCompareOut,
+    ItemsCompareRowOut,
+    VerifiedCompareOut,
+)
+from domain.solution import relative_excess
+
+if TYPE_CHECKING:
+    from analysis.compared_items import ComparedItems, ItemRow, ItemsCompareQuestion
+    from app.questions.items import ItemsAcross
 
 
 def compared(question: CompareQuestion, cells: Cells) -> AnyCompareOut:
@@ -81,3 +94,55 @@ def _with_excesses(cells: Iterable[Cell]) -> Iterator[tuple[Cell, Excess | None]
     for _, group in groupby(cells, key=lambda cell: cell.message_bytes):
         row = tuple(group)
         yield from zip(row, excesses(row), strict=True)
+
+
+# --- between items --------------------------------------------------------------------------------
+
+
+def compared_between(
+    question: ItemsCompareQuestion, across: ItemsAcross, found: ComparedItems
+) -> ItemsCompareOut:
+    """Return the ways to cut between items as they are sent."""
+    from app.schemas.items import fill_out, items_out
+    from app.schemas.stages import constraints_out, pipeline_out
+
+    problem = question.problem
+    best = found[0][0].cut or ()
+    sizes = problem.sequence.fragment_bytes(best)
+    return ItemsCompareOut(
+        message_bytes=problem.sequence.total_bytes,
+        pipeline=pipeline_out(problem.pipeline),
+        profile=revision_out(across.found.profile),
+        items=items_out(problem.sequence),
+        fill=fill_out(question.fill),
+        constraints=constraints_out(across.limits),
+        rows=tuple(_items_row(question, *row) for row in found),
+        warnings=notices_out(across.notices(sizes)),
+    )
+
+
+def _items_row(
+    question: ItemsCompareQuestion, row: ItemRow, excess: Excess | None
+) -> ItemsCompareRowOut:
+    is_proven = row.status is not None
+    bound_us = row.lower_bound_us if is_proven else None
+    gap = None
+    if bound_us is not None and row.latency_us is not None:
+        gap = relative_excess(row.latency_us, bound_us, bound_us)
+    sizes = () if row.cut is None else question.problem.sequence.fragment_bytes(row.cut)
+    return ItemsCompareRowOut(
+        way=row.way.value,
+        rule=None if row.fill is None else row.fill.rule.value,
+        first_bytes=None if row.fill is None else row.fill.first_bytes,
+        from_bytes=row.from_bytes,
+        to_bytes=row.to_bytes,
+        fragments=len(sizes) or None,
+        largest_fragment_bytes=max(sizes, default=None),
+        latency_us=row.latency_us,
+        lower_bound_us=bound_us,
+        relative_gap=gap,
+        status=None if row.status is None else row.status.value,
+        excess_at_least=None if excess is None else excess.at_least,
+        excess_at_most=None if excess is None else excess.at_most,
+        declined=row.declined,
+    )

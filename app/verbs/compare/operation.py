@@ -30,17 +30,21 @@ from app.operations.solves import GRACE_S, cut_off
 from app.questions.source import FitNow, Source, Stored, check_asked_of, resolve
 from app.schemas.base import dump_json, parse_json
 from app.schemas.source import as_job, options_of, source_of
-from app.verbs.compare.answer import compared
-from app.verbs.compare.request import check, compare_question
-from contract.compare import AnyCompareOut, CompareIn
+from app.schemas.stages import limits_of
+from app.verbs.compare.answer import compared, compared_between
+from app.verbs.compare.request import check, compare_question, compared_items, items_question
+from contract.compare import AnyCompareOut, CompareIn, ItemsCompareOut
 from domain.profile import ProfileRevision
 
 if TYPE_CHECKING:
+    from analysis.compared_items import ComparedItems, ItemsCompareQuestion
+    from app.questions.items import ItemsAcross
     from app.settings import Settings
     from domain.errors import SluiceError
     from models.session import UnitOfWork
 
 COMPARE_GRACE_S = 3.0  # as GRACE_S: on a slow machine the last of many cells ends late
+COMPARE_ITEMS_GRACE_S = COMPARE_GRACE_S + 4.0  # and two walks over all caps
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,53 @@ class CompareCell(PartDefaults[Cell]):
         return Cell(self.question.problem.message_bytes, self.question.strategy, None, why.detail)
 
 
+@dataclass(frozen=True, slots=True)
+class CompareItems(OperationDefaults["ComparedItems"]):
+    """One comparison of ways to cut between items; the stages are `across`."""
+
+    question: ItemsCompareQuestion
+    across: ItemsAcross
+    request_for: Callable[[ProfileRevision | None], bytes]
+
+    kind: ClassVar = OperationKind.COMPARE
+    noun: ClassVar = "comparison"
+    pool: ClassVar = Pool.SOLVE
+
+    @property
+    def time_s(self) -> float:
+        """The limit asked for, the walks over all caps, and a grace."""
+        return self.question.time_limit_s + COMPARE_ITEMS_GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """A CompareIn as JSON."""
+        return self.request_for(self.across.found.profile)
+
+    @property
+    def digest(self) -> str:
+        asked = self.question
+        how = (asked.fill, asked.caps_bytes, asked.relative_gap, asked.time_limit_s)
+        return digest_of(self.kind, "items", self.across.digest, how)
+
+    @property
+    def work(self) -> Call[ComparedItems]:
+        from analysis.compared_items import compare_items
+
+        return Call(compare_items, self.question)
+
+    def run(self, report: Report) -> ComparedItems:
+        """Price every way. Raises Infeasible."""
+        return self.work.run(report)
+
+    def document(self, result: ComparedItems) -> ItemsCompareOut:
+        """Return the answer as it is sent."""
+        return compared_between(self.question, self.across, result)
+
+    def keep(self, unit: UnitOfWork, result: ComparedItems) -> Outcome:
+        """Store nothing."""
+        return Outcome(dump_json(self.document(result)))
+
+
 def _ended(cell: Cell, why: SluiceError) -> Cell:
     """The cell as it is where its solve had ended, or its best so far, or why it was not tried."""
     if cell.solution is not None:
@@ -146,11 +197,13 @@ def _ended(cell: Cell, why: SluiceError) -> Cell:
 
 def operation(
     asked: CompareIn, stored: Stored, settings: Settings, costs: Source | None = None
-) -> Compare:
+) -> Compare | CompareItems:
     """Find or fit the model; `costs` stand in place of those that the request names.
 
-    Raises NotFound, InvalidInput, and what a fit does.
+    Raises NotFound, InvalidInput, and what a fit does; for items ItemsDeclined, too.
     """
+    if asked.items is not None:
+        return _of_items(asked, stored, settings, costs)
     check(asked)
     source = costs or source_of(asked)
     found = resolve(source, stored, FitNow(options_of(asked)), machines=True)
@@ -159,6 +212,20 @@ def operation(
     return Compare(question, partial(as_job, asked))
 
 
-def requested(request: bytes, stored: Stored, settings: Settings) -> Compare:
+def _of_items(
+    asked: CompareIn, stored: Stored, settings: Settings, costs: Source | None
+) -> CompareItems:
+    from app.questions.items import items_across
+
+    sequence, fill = compared_items(asked)
+    source, limits = costs or source_of(asked), limits_of(asked.constraints)
+    across = items_across(
+        source, options_of(asked), stored, sequence, limits, settings.max_fragments
+    )
+    question = items_question(asked, across.problem, fill)
+    return CompareItems(question, across, partial(as_job, asked))
+
+
+def requested(request: bytes, stored: Stored, settings: Settings) -> Compare | CompareItems:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     return operation(parse_json(CompareIn, request), stored, settings)

@@ -13,14 +13,25 @@ from app.text.numbers import (
 )
 from app.text.units import format_time, printable
 from app.ui.parts import Column, Grid, Part, failures, noted, others
-from contract.compare import CompareOut, CompareRowOut
+from contract.compare import CompareOut, CompareRowOut, ItemsCompareOut, ItemsCompareRowOut
 from domain.units import format_bytes
 
 _NESTED_MARK = " *"
+_WAYS = {
+    "exact": "exact cut",
+    "best_cap_until": "best cap, until",
+    "best_cap_before": "best cap, before",
+    "one_fragment": "one fragment",
+    "one_item_each": "one item each",
+    "pytorch_default": "PyTorch's default",
+}
 
 
-def parts(found: CompareOut) -> Iterator[Part]:
+def parts(found: CompareOut | ItemsCompareOut) -> Iterator[Part]:
     """Yield one grid a message size, what was declined, and the notices."""
+    if isinstance(found, ItemsCompareOut):
+        yield from _between_items(found)
+        return
     yield from failures(found.said)
     through = "a pipeline seen from outside"
     if found.pipeline is not None:
@@ -33,6 +44,63 @@ def parts(found: CompareOut) -> Iterator[Part]:
         yield grid(rows)
         yield from notes(rows)
     yield from noted(others(found.said))
+
+
+def _between_items(found: ItemsCompareOut) -> Iterator[Part]:
+    """Yield one grid of the ways to cut between items, what was declined, and the notices."""
+    yield from failures(found.warnings)
+    count = format_counted(len(found.items.bytes), "item")
+    through = format_counted(len(found.pipeline.stages), "stage")
+    of_profile = f", profile {found.profile.reference}" if found.profile else ""
+    yield f"{count}, {format_bytes(found.message_bytes)}, through {through}{of_profile}"
+    yield ""
+    yield items_grid(found.rows)
+    for row in found.rows:
+        if row.latency_us is None:
+            yield f"{way_words(row)}: {printable(row.declined or 'no answer')}"
+    yield from noted(others(found.warnings))
+
+
+def items_grid(rows: Sequence[ItemsCompareRowOut]) -> Grid:
+    """Return what each way to cut between items costs; the least latency is marked."""
+    columns = (
+        *(Column("way", is_number=False), Column("caps"), Column("fragments"), Column("largest")),
+        *(Column("latency"), Column("more by")),
+    )
+    priced = [(row, row.latency_us) for row in rows if row.latency_us is not None]
+    min_us = min(latency_us for _, latency_us in priced)
+    return Grid(
+        columns,
+        tuple(
+            (
+                way_words(row),
+                _caps(row),
+                format_count(row.fragments or 0),
+                format_bytes(row.largest_fragment_bytes or 0),
+                format_time(latency_us),
+                _more_by(row, latency_us, min_us),
+            )
+            for row, latency_us in priced
+        ),
+    )
+
+
+def way_words(row: ItemsCompareRowOut) -> str:
+    """Return what a way to cut between items is called."""
+    if row.way != "cap":
+        return _WAYS[row.way]
+    first = "" if row.first_bytes is None else f", first {format_bytes(row.first_bytes)}"
+    return f"cap, {row.rule}{first}"
+
+
+def _caps(row: ItemsCompareRowOut) -> str:
+    if row.from_bytes is None:
+        return ""
+    if row.to_bytes is None:
+        return f"from {format_bytes(row.from_bytes)}"
+    if row.to_bytes == row.from_bytes:
+        return format_bytes(row.from_bytes)
+    return f"{format_bytes(row.from_bytes)} to {format_bytes(row.to_bytes)}"
 
 
 def grid(rows: Sequence[CompareRowOut]) -> Grid:
@@ -68,7 +136,7 @@ def _row(row: CompareRowOut, latency_us: float, min_us: float) -> tuple[str, ...
     )
 
 
-def _more_by(row: CompareRowOut, latency_us: float, min_us: float) -> str:
+def _more_by(row: CompareRowOut | ItemsCompareRowOut, latency_us: float, min_us: float) -> str:
     """How far it is above the best: between limits where time ended a search."""
     at_least, at_most = row.excess_at_least, row.excess_at_most
     is_open = at_least is not None and at_least != at_most

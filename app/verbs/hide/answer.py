@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from analysis.hidden_ratios import ModelHidden
 from analysis.hiding import Hidden
@@ -14,12 +15,18 @@ from contract.hide import (
     GammaWindowOut,
     HiddenCountOut,
     HideOut,
+    ItemsHideOut,
     LatencyOptimalOut,
     ProcessPointOut,
     StoredHideOut,
 )
 from domain.profile import ProfileRevision
 from domain.solution import Notice
+
+if TYPE_CHECKING:
+    from analysis.hidden_items import HiddenItems
+    from app.questions.items import ItemsAcross
+    from domain.items import ItemSequence
 
 
 def of_pipeline(
@@ -87,3 +94,76 @@ def of_model(found: ModelHidden) -> HideOut:
 def stored(answer: HideOut, *, id: str, created_at: datetime) -> StoredHideOut:
     """Return the answer under its identifier."""
     return StoredHideOut(**vars(answer), id=id, created_at=timestamp(created_at))
+
+
+def of_items(
+    found: HiddenItems,
+    given: ItemSequence,
+    across: ItemsAcross,
+    *,
+    id: str,
+    created_at: datetime,
+) -> ItemsHideOut:
+    """Return an answer about items, `given` as they were asked, as it is sent and stored."""
+    from app.schemas.items import (
+        best_cap_out,
+        current_cap_out,
+        fill_out,
+        items_out,
+        limit_out,
+        set_items_out,
+    )
+
+    asked, run, solution = found.question, found.run, found.run.solution
+    sizes = solution.fragment_bytes
+    said = (*across.notices_of_costs(sizes), *given.notices, *found.warnings)
+    return ItemsHideOut(
+        gain=found.gain,
+        gain_at_most=found.gain_at_most,
+        max_gain=None,
+        regime=found.regime.value,
+        gamma=asked.work.whole_us / found.alone.latency_us if found.alone.latency_us else None,
+        window=None,
+        min_gain=None,
+        hideable_fraction=0.0,
+        overhead=None,
+        best_processes=None,
+        curve=(),
+        warnings=notices_out(dict.fromkeys(said)),
+        message_bytes=given.total_bytes,
+        messages=1,
+        messages_are="serial",
+        calculation_us=asked.work.whole_us,
+        hiding_overhead_us=0.0,
+        streamed=True,
+        exchange="one_way",
+        without_us=found.without_us,
+        with_us=found.with_us,
+        lower_bound_us=solution.lower_bound_us,
+        relative_gap=solution.relative_gap,
+        status=solution.status.value,
+        fragment_bytes=sizes,
+        fragments=len(sizes),
+        latency_us=found.latency_us,
+        host_us=found.host_us,
+        latency_optimal=same_named(LatencyOptimalOut, found.latency_optimal),
+        calculation_for_full_hiding_us=None,
+        counts=(),
+        constraints=constraints_out(across.limits),
+        pipeline=pipeline_out(asked.problem.pipeline),
+        profile=revision_out(across.found.profile),
+        id=id,
+        created_at=timestamp(created_at),
+        items=items_out(given),
+        fill=fill_out(asked.fill),
+        loading=asked.is_loading,
+        fragment_overhead_us=asked.fragment_overhead_us,
+        communication_us=found.alone.latency_us,
+        exposed_us=found.exposed_us,
+        hidden_share=found.hidden_share,
+        fragment_items=solution.fragment_items,
+        set_items=set_items_out(asked.fill, run),
+        best_cap=best_cap_out(run.solution.problem, run.best_cap, found.with_us),
+        current=current_cap_out(run.solution.problem, run.current, found.with_us),
+        limit=limit_out(solution.problem, found.path, is_loading=asked.is_loading),
+    )

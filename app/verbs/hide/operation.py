@@ -18,10 +18,18 @@ from app.operations.solves import GRACE_S
 from app.questions.question import PreparedQuestion, prepare
 from app.questions.source import Source, Stored
 from app.schemas.base import dump_json, parse_json
-from app.schemas.source import as_job
+from app.schemas.source import as_job, options_of, source_of
+from app.schemas.stages import limits_of
 from app.verbs.hide import answer
-from app.verbs.hide.request import model_question, pipeline_question, source_question
-from contract.hide import HideIn, HideOut
+from app.verbs.hide.request import (
+    AskedHiddenItems,
+    hidden_items,
+    hidden_items_question,
+    model_question,
+    pipeline_question,
+    source_question,
+)
+from contract.hide import HideIn, HideOut, ItemsHideOut
 from domain.profile import ProfileRevision
 from domain.solution import Notice, Status
 from domain.verification import said_of
@@ -29,9 +37,13 @@ from models.identifiers import known_identifier, new_id
 from models.records import HiddenAnswerRecord
 
 if TYPE_CHECKING:
+    from analysis.hidden_items import HiddenItems, HiddenItemsQuestion
+    from app.questions.items import ItemsAcross
     from app.settings import Settings
     from domain.errors import SluiceError
     from models.session import Store, UnitOfWork
+
+HIDE_ITEMS_GRACE_S = GRACE_S + 2.0  # and a walk over all caps
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +143,92 @@ class Hide(OperationDefaults[Hidden | ModelHidden]):
         return Outcome(record.body, hidden_id=id)
 
 
+@dataclass(frozen=True, slots=True)
+class HideItems(OperationDefaults["HiddenItems"]):
+    """One question about items beside a calculation; `across` are they in their stages."""
+
+    question: HiddenItemsQuestion
+    asked: AskedHiddenItems
+    across: ItemsAcross
+    request_for: Callable[[ProfileRevision | None], bytes]
+
+    kind: ClassVar = OperationKind.HIDE
+    noun: ClassVar = "search for the hidden fragments"
+    pool: ClassVar = Pool.SOLVE
+    stores: ClassVar = True  # the answer
+
+    @property
+    def time_s(self) -> float:
+        """The limit asked for, the walk over all caps, and a grace."""
+        return self.question.time_limit_s + HIDE_ITEMS_GRACE_S
+
+    @property
+    def request(self) -> bytes:
+        """A HideIn as JSON."""
+        return self.request_for(self.across.found.profile)
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.kind, self.answer_digest, self.question.time_limit_s)
+
+    @property
+    def answer_digest(self) -> str:
+        """Equal exactly for questions that one stored answer serves, whatever their time limits."""
+        asked = self.question
+        beside = (asked.work, asked.fragment_overhead_us, asked.is_loading)
+        caps = (asked.fill, asked.cap_bytes, asked.relative_gap)
+        return digest_of(
+            self.kind, "items", self.across.digest, self.asked.given.digest, beside, caps
+        )
+
+    @property
+    def work(self) -> Call[HiddenItems]:
+        from analysis.hidden_items import hide_items
+
+        return Call(hide_items, self.question)
+
+    def run(self, report: Report) -> HiddenItems:
+        """Search. Raises Infeasible."""
+        return self.work.run(report)
+
+    def stored(self, unit: UnitOfWork) -> Outcome | None:
+        """Return a stored answer to the identical question that time did not end."""
+        record = unit.hidden_answers.find(self.answer_digest)
+        return None if record is None else Outcome(record.body, hidden_id=record.id)
+
+    def document(self, result: HiddenItems) -> ItemsHideOut:
+        """Return the answer as it is sent; it is stored nowhere."""
+        return self._answer(result, new_id(), datetime.now(UTC))
+
+    def keep(self, unit: UnitOfWork, result: HiddenItems) -> Outcome:
+        """Store the answer."""
+        id, created_at = new_id(), datetime.now(UTC)
+        record = HiddenAnswerRecord(
+            id=id,
+            created_at=created_at,
+            question_digest=self.answer_digest,
+            cut_off=result.run.solution.cut_off,
+            body=dump_json(self._answer(result, id, created_at)),
+        )
+        unit.hidden_answers.add(record)
+        return Outcome(record.body, hidden_id=id)
+
+    def _answer(self, result: HiddenItems, id: str, created_at: datetime) -> ItemsHideOut:
+        return answer.of_items(result, self.asked.given, self.across, id=id, created_at=created_at)
+
+
 def operation(
     asked: HideIn, stored: Stored, settings: Settings, costs: Source | None = None
-) -> Hide:
+) -> Hide | HideItems:
     """Find or fit the pipeline; `costs` stand in place of those that the request names.
 
-    Raises NotFound, InvalidInput, and what a fit does.
+    Raises NotFound, InvalidInput, and what a fit does; for items ItemsDeclined, too.
     """
     model = model_question(asked)
     if model is not None:
         return Hide(model, None, partial(as_job, asked))
+    if asked.items is not None:
+        return _of_items(asked, stored, settings, costs)
     question = source_question(asked)
     if costs is not None:
         question = replace(question, source=costs)
@@ -149,7 +237,19 @@ def operation(
     return Hide(hidden, prepared, partial(as_job, asked))
 
 
-def requested(request: bytes, stored: Stored, settings: Settings) -> Hide:
+def _of_items(asked: HideIn, stored: Stored, settings: Settings, costs: Source | None) -> HideItems:
+    from app.questions.items import items_across
+
+    items = hidden_items(asked)
+    source, limits = costs or source_of(asked), limits_of(asked.constraints)
+    across = items_across(
+        source, options_of(asked), stored, items.sequence, limits, settings.max_fragments
+    )
+    question = hidden_items_question(asked, items, across.problem)
+    return HideItems(question, items, across, partial(as_job, asked))
+
+
+def requested(request: bytes, stored: Stored, settings: Settings) -> Hide | HideItems:
     """Read a job's request again. Raises NotFound where the profile is gone."""
     return operation(parse_json(HideIn, request), stored, settings)
 

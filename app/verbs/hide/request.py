@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from analysis.hidden_ratios import ModelQuestion, ProcessQuestion
-from analysis.hiding import MAX_TRAIN_FRAGMENTS, Exchange, HideQuestion, MessagesAre
+from analysis.hiding import (
+    CALCULATION,
+    MAX_TRAIN_FRAGMENTS,
+    Exchange,
+    HideQuestion,
+    MessagesAre,
+)
 from analysis.uncertainty import UncertaintyQuestion
 from app.questions.question import Question
 from app.schemas.base import read_request
@@ -20,7 +27,26 @@ from domain.problem import AnyProblem, Problem
 from domain.uncertainty import UncertainPipeline
 from domain.units import format_bytes
 
+if TYPE_CHECKING:
+    from analysis.hidden_items import HiddenItemsQuestion, ItemWork
+    from domain.items import FillRule, ItemProblem, ItemSequence
+
+_OF_ITEMS = ("fill", "cap_bytes", "fragment_overhead_us", "loading")
+_NOT_OF_ITEMS = {
+    "message_bytes": "items are given: they are the message, and their sizes say its own",
+    "messages": "items are one message",
+    "messages_are": "items are one message",
+    "hideable_fraction": "all of the calculation makes items, or takes them",
+    "hiding_overhead_us": "what hiding costs is said a fragment, by fragment_overhead_us",
+    "host_stages": "what the calculating processor does is said a fragment, by "
+    "fragment_overhead_us",
+    "exchange": "items are sent one way",
+    "min_gain": "it is reached by a share of the calculation, and all of it makes items",
+    "processes": "curves by processes are of a message that may be cut at any byte",
+    "aggregate": "items need the time of every stage, and this is an aggregate",
+}
 _OF_PIPELINES = (
+    *("items", *_OF_ITEMS),
     "message_bytes",
     "messages",
     "messages_are",
@@ -78,8 +104,90 @@ def model_question(asked: HideIn) -> ModelQuestion | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class AskedHiddenItems:
+    """Items beside a calculation: `given` as they were asked, `sequence` without the calculation,
+    which is `work`.
+    """
+
+    given: ItemSequence
+    sequence: ItemSequence
+    work: ItemWork
+    fill: FillRule
+
+
+def hidden_items(asked: HideIn) -> AskedHiddenItems:
+    """Return the items and their calculation. Raises ItemsDeclined for what items do not go with,
+    and InconsistentInput where the calculation is said twice, or not.
+    """
+    from app.schemas.items import fill_of, refuse_beside_items, refuse_limits, sequence_of
+    from domain.items import FillRule
+
+    assert asked.items is not None, "items are asked about"
+    refuse_beside_items(_NOT_OF_ITEMS, asked.said())
+    refuse_limits(asked.constraints)
+    given = sequence_of(asked.items)
+    sequence, work = _split(asked, given)
+    if work.whole_us > MAX_CALCULATION_US:
+        raise InconsistentInput(
+            f"expected a calculation of at most {MAX_CALCULATION_US:g} µs of all items",
+            field=f"items.stage_us.{CALCULATION}",
+        )
+    return AskedHiddenItems(given, sequence, work, fill_of(asked.fill) or FillRule())
+
+
+def _split(asked: HideIn, given: ItemSequence) -> tuple[ItemSequence, ItemWork]:
+    """The items without their calculation, and it."""
+    from analysis.hidden_items import ItemWork
+
+    columns = dict(given.stage_us)
+    by_item = columns.pop(CALCULATION, None)
+    is_made_ready = given.ready_us is not None and not asked.loading
+    is_said = asked.calculation_us is not None or asked.instructions is not None
+    ways = {
+        "calculation_us": is_said,
+        f"items.stage_us.{CALCULATION}": by_item is not None,
+        "items.ready_us": is_made_ready,
+    }
+    said = [name for name, is_given in ways.items() if is_given]
+    if len(said) != 1:
+        known = [*ways][: 2 if asked.loading else 3]
+        raise InconsistentInput(
+            f"expected the calculation once, by one of {', '.join(known)}",
+            field=said[-1] if said else "calculation_us",
+        )
+    ready = None if is_made_ready else given.ready_us
+    sequence = replace(given, stage_us=tuple(columns.items()), ready_us=ready)
+    if is_made_ready:
+        return sequence, ItemWork.of_ready(given)
+    if by_item is not None:
+        return sequence, ItemWork.of_work(by_item)
+    return sequence, ItemWork.by_bytes(sequence, calculation_us(asked))
+
+
+def hidden_items_question(
+    asked: HideIn, items: AskedHiddenItems, problem: ItemProblem
+) -> HiddenItemsQuestion:
+    """Return the question about items across stages that were found. Raises InconsistentInput."""
+    from analysis.hidden_items import HiddenItemsQuestion
+
+    return HiddenItemsQuestion(
+        problem,
+        items.work,
+        asked.fragment_overhead_us,
+        asked.loading,
+        items.fill,
+        asked.cap_bytes,
+        asked.relative_gap,
+        asked.time_limit_s,
+    )
+
+
 def source_question(asked: HideIn) -> Question:
     """Return the question that finds or fits the pipeline. Raises InvalidInput."""
+    from app.schemas.items import refuse_without_items
+
+    refuse_without_items(asked.said(), *_OF_ITEMS)
     if asked.message_bytes is None:
         raise InconsistentInput("expected message_bytes", field="message_bytes")
     calculation_us(asked)
@@ -160,5 +268,7 @@ def calculation_us(asked: HideIn) -> float:
 def title(request: bytes) -> str:
     """Return what a job is called on its page."""
     asked = read_request(HideIn, request)
+    if asked.items is not None:
+        return "Items behind a calculation"
     size = "A message" if asked.message_bytes is None else format_bytes(asked.message_bytes)
     return f"{size} behind a calculation"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, get_args
 
 from fastapi import Query, Request, Response
 
@@ -14,21 +14,30 @@ from app.http.dependencies import body_rules, client_of, own_router, prefers_asy
 from app.operations.operation import Outcome
 from app.schemas.queries import NoQuery
 from app.verbs.hide.operation import operation, stored_answer
-from contract.hide import HideIn, StoredHideOut
+from contract.hide import AnyHideOut, HideIn
 
 router = own_router(tags=["optimise"])
 BODIES = (HideIn,)
-OUTPUTS = (StoredHideOut,)
+OUTPUTS = get_args(AnyHideOut)
 _AGAIN = {
     200: {
         "description": "The same was asked before",
-        "content": {JSON: {"schema": {"$ref": "#/components/schemas/StoredHideOut"}}},
+        "content": {
+            JSON: {
+                "schema": {
+                    "anyOf": [
+                        {"$ref": "#/components/schemas/ItemsHideOut"},
+                        {"$ref": "#/components/schemas/StoredHideOut"},
+                    ]
+                }
+            }
+        },
     }
 }
 
 
 @router.post(
-    "/hide", **reads(HideIn, 404, sends=StoredHideOut, status=201, may_be_async=True, also=_AGAIN)
+    "/hide", **reads(HideIn, 404, sends=AnyHideOut, status=201, may_be_async=True, also=_AGAIN)
 )
 @keyed
 async def hide(request: Request, _: Annotated[NoQuery, Query()]) -> Response:
@@ -48,7 +57,7 @@ def _sent(outcome: Outcome, *, status: int) -> Response:
     return json_bytes(outcome.document, status=status, headers=headers)
 
 
-@router.get("/hide/{id}", **refuses(404, 422, 503, sends=StoredHideOut))
+@router.get("/hide/{id}", **refuses(404, 422, 503, sends=AnyHideOut))
 async def hidden_answer(request: Request, id: str, _: Annotated[NoQuery, Query()]) -> Response:
     """A stored answer about hiding, byte for byte as it was first sent."""
     service = service_of(request)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.plots.models_svg import CountTimes, Picture, gain_svg, run_time_svg, speedup_svg
-from app.text.numbers import format_count, format_figure, format_percent, format_sizes
+from app.schemas.items import cap_facts
+from app.text.numbers import (
+    format_count,
+    format_counted,
+    format_figure,
+    format_percent,
+    format_sizes,
+)
 from app.text.units import PROVEN_BOUND, format_proven, format_time
 from app.ui.parts import Bars, Column, Facts, Grid, Part, failures, noted, others
-from contract.hide import HideOut
+from contract.hide import HideOut, ItemsHideOut
 from domain.errors import InconsistentInput, InvalidInput
 from domain.hiding import BestProcesses, Overlap, ProcessPoint
 
@@ -28,6 +35,9 @@ PICTURES = {
 def parts(found: HideOut) -> Iterator[Part]:
     """Yield two bars, the figures, the table of the counts, and the notices."""
     yield from failures(found.warnings)
+    if isinstance(found, ItemsHideOut):
+        yield found.set_items.sentence
+        yield ""
     yield from figures(found)
     yield ""
     if found.counts:
@@ -39,7 +49,7 @@ def parts(found: HideOut) -> Iterator[Part]:
 
 def figures(found: HideOut) -> Iterator[Part]:
     """Yield two bars where there is a pipeline, and the figures."""
-    if found.with_us is not None:
+    if found.with_us is not None and not isinstance(found, ItemsHideOut):
         yield _bars(found, found.with_us)
         yield ""
     yield Facts(tuple(facts(found)))
@@ -47,14 +57,15 @@ def figures(found: HideOut) -> Iterator[Part]:
 
 def facts(found: HideOut) -> Iterator[tuple[str, str]]:
     """Yield labels and values."""
+    if isinstance(found, ItemsHideOut):
+        yield from _items_facts(found)
+        return
     if found.with_us is not None and found.without_us is not None:
         assert found.lower_bound_us is not None
         took, bound = format_proven(found.with_us, found.lower_bound_us)
         yield "with hiding", f"{took}, {PROVEN_BOUND} {bound}"
         yield "without", format_time(found.without_us)
-    at_most = found.gain_at_most
-    limit = "" if at_most is None else f", at most {format_figure(at_most)}"
-    yield "gain", f"{format_figure(found.gain)}{limit}: {_REGIMES[found.regime]}"
+    yield "gain", f"{_gain(found)}: {_REGIMES[found.regime]}"
     if found.gamma is not None:
         yield "c / T", f"{format_figure(found.gamma)}, calculation over communication"
     if found.min_gain is not None:
@@ -70,6 +81,41 @@ def facts(found: HideOut) -> Iterator[tuple[str, str]]:
     if best := found.best_processes:
         without, hidden, gain = map(format_count, (best.without, best.hidden, best.gain))
         yield "best processes", f"{without} without, {hidden} with hiding; greatest gain {gain}"
+
+
+def _items_facts(found: ItemsHideOut) -> Iterator[tuple[str, str]]:
+    took, bound = format_proven(found.with_us or 0.0, found.lower_bound_us or 0.0)
+    yield "run time", f"{took}, {PROVEN_BOUND} {bound}"
+    yield "calculation", f"{format_time(found.calculation_us or 0.0)}, {_direction(found)}"
+    sent = format_time(found.communication_us)
+    if found.hidden_share is None:
+        yield "communication", sent
+    else:
+        share = format_percent(max(0.0, found.hidden_share))
+        beyond = format_time(max(0.0, found.exposed_us))
+        yield "communication", f"{sent} by itself, {share} of it hidden; {beyond} are not"
+    yield "without hiding", f"{format_time(found.without_us or 0.0)}, gain {_gain(found)}"
+    count = format_count(found.fragments or 0)
+    yield "fragments", f"{count}: {format_sizes(found.fragment_bytes or ())} bytes"
+    yield from cap_facts(found.best_cap, found.current)
+    if (other := found.latency_optimal) and other.more_by > 0.0:
+        more, took = format_percent(other.more_by), format_time(other.with_us)
+        noun = format_counted(other.fragments, "fragment")
+        yield "least latency", f"{noun}: {took}, {more} more"
+    yield "what limits", found.limit.sentence
+
+
+def _direction(found: ItemsHideOut) -> str:
+    words = "which takes the items" if found.loading else "which makes the items"
+    if found.fragment_overhead_us > 0.0:
+        words += f", and {format_time(found.fragment_overhead_us)} a fragment"
+    return words
+
+
+def _gain(found: HideOut) -> str:
+    at_most = found.gain_at_most
+    limit = "" if at_most is None else f", at most {format_figure(at_most)}"
+    return f"{format_figure(found.gain)}{limit}"
 
 
 def _window(found: HideOut) -> str:
@@ -122,6 +168,10 @@ def drawing(found: HideOut, picture: str | None) -> str:
 
     Raises InconsistentInput where the answer has nothing of it.
     """
+    if isinstance(found, ItemsHideOut):
+        raise InconsistentInput(
+            "pictures are of a message that may be cut at any byte", field="picture"
+        )
     wanted = Picture(picture or (Picture.RUN_TIME if found.counts else Picture.GAIN))
     if wanted is Picture.RUN_TIME:
         return _run_times(found)

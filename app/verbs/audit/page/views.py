@@ -15,13 +15,14 @@ from app.questions.profiles import list_profiles
 from app.schemas.base import problem_out, read_output, read_request
 from app.schemas.jobs import problem_of
 from app.ui.addresses import MAX_ADDRESS
+from app.ui.html import as_html
 from app.ui.pages import is_htmx, moved, page, says_refusals
 from app.ui.work import SHORT_S, WorkPlace, WorkView
 from app.verbs.audit.operation import operation
 from app.verbs.audit.page.form import FORM, AuditForm
-from app.verbs.audit.show import AuditView
+from app.verbs.audit.show import AuditView, items_parts, title_of_cap
 from app.web.forms import format_timestamp, read_form
-from contract.audit import AuditIn, AuditOut
+from contract.audit import AuditIn, AuditOut, ItemsAuditOut
 from domain.errors import NotFound, Overloaded, SluiceError, UnreadableRecord
 from models.records import JobRecord, JobState
 
@@ -127,7 +128,10 @@ def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
     """Return what audit_part.html is given: the result, the refusal, or the work."""
     shown: dict[str, Any] = {"form": form}
     problem = problem_of(job) if job.state is JobState.FAILED else None
-    if job.state is JobState.DONE and job.best is not None:
+    if job.state is JobState.DONE and job.best is not None and b'"sequences":' in job.best:
+        shown |= _between_items(job.best)
+        problem = shown.get("problem")
+    elif job.state is JobState.DONE and job.best is not None:
         try:
             shown["view"] = AuditView.from_audit(read_output(AuditOut, job.best))
         except UnreadableRecord as refusal:
@@ -138,7 +142,7 @@ def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
         shown["audited"] = format_timestamp(job.finished_at or job.created_at)
     if problem is not None:
         shown |= {"form": form.failed(problem), "problem": problem}
-    elif "view" not in shown:
+    elif "view" not in shown and "between" not in shown:
         place = WorkPlace(
             title=form.title,
             here=here,
@@ -147,6 +151,15 @@ def _outcome(job: JobRecord, form: AuditForm, *, here: str) -> dict[str, Any]:
         )
         shown["work"] = WorkView.from_job(job, place)
     return shown
+
+
+def _between_items(document: bytes) -> dict[str, Any]:
+    """Return what audit_part.html is given of an audit of a cap of items."""
+    try:
+        found = read_output(ItemsAuditOut, document)
+    except UnreadableRecord as refusal:
+        return {"problem": problem_out(refusal)}
+    return {"title": title_of_cap(found), "between": as_html(items_parts(found))}
 
 
 async def _form_page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import orjson
 
@@ -16,7 +17,7 @@ from app.text.numbers import format_count, format_gap
 from app.text.units import TimeUnit, format_proven, format_time
 from app.ui.panel.state import InputState
 from app.ui.work import WORDS, format_attempt, format_seconds, format_steps
-from contract.compare import CompareIn, CompareOut, VerifiedCompareOut
+from contract.compare import CompareIn, CompareOut, ItemsCompareOut, VerifiedCompareOut
 from contract.jobs import JobPointOut
 from contract.notices import NoticeOut
 from contract.optimize import BestSoFarOut, OptimizeIn
@@ -109,7 +110,7 @@ class JobView:
             steps=format_steps(job.kind, job.steps_done, job.steps_total),
             again=format_attempt(job.claim),
             history=tuple(_improvements(history_of(job))),
-            compared=tuple(_compared(found) if isinstance(found, CompareOut) else ()),
+            compared=tuple(_compared(found)),
             verified=_verified(found),
             is_comparison=job.kind == OperationKind.COMPARE,
             answer_id=job.answer_id or "",
@@ -131,10 +132,10 @@ def entry_of(job: JobRecord) -> InputState:
         profile=asked.profile,
         pipeline=asked_pipeline(asked.pipeline) if asked.pipeline else None,
     )
-    if not isinstance(asked, OptimizeIn):
-        return entry
     if asked.items is not None:  # the panel asks about messages that may be cut at any byte
         entry = replace(entry, message="")
+    if not isinstance(asked, OptimizeIn):
+        return entry
     return replace(
         entry,
         strategy=str(asked.strategy),
@@ -147,10 +148,10 @@ def entry_of(job: JobRecord) -> InputState:
 
 def _message_bytes(asked: OptimizeIn | CompareIn) -> int:
     """The size of the message, of items their sum, of a comparison the first one."""
-    if isinstance(asked, CompareIn):
-        return asked.message_bytes[0]
     if asked.items is not None:
         return sequence_of(asked.items).total_bytes
+    if isinstance(asked, CompareIn):
+        return (asked.message_bytes or [0])[0]
     return asked.message_bytes or 0
 
 
@@ -165,7 +166,10 @@ def _asked(job: JobRecord) -> OptimizeIn | CompareIn:
     return read_request(OptimizeIn, job.request)
 
 
-def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut | None]:
+_Found: TypeAlias = BestSoFarOut | CompareOut | ItemsCompareOut | None
+
+
+def _found(job: JobRecord) -> tuple[_Found, ProblemOut | None]:
     """Return what the job has found, and why it failed, or why what it found cannot be shown."""
     try:
         if job.best is None:
@@ -177,11 +181,13 @@ def _found(job: JobRecord) -> tuple[BestSoFarOut | CompareOut | None, ProblemOut
         return None, problem_out(refusal)
 
 
-def _read_comparison(body: bytes) -> CompareOut:
-    """Return what a stored comparison says, of a verified profile too.
+def _read_comparison(body: bytes) -> CompareOut | ItemsCompareOut:
+    """Return what a stored comparison says, of a verified profile and of items too.
 
     Raises UnreadableRecord for one of another version.
     """
+    if b'"items":' in body:
+        return read_output(ItemsCompareOut, body)
     try:
         return read_output(VerifiedCompareOut, body)
     except UnreadableRecord:
@@ -190,7 +196,9 @@ def _read_comparison(body: bytes) -> CompareOut:
 
 def _title(asked: OptimizeIn | CompareIn) -> str:
     if isinstance(asked, CompareIn):
-        return f"Comparing strategies on {len(asked.message_bytes)} messages"
+        if asked.items is not None:
+            return "Comparing ways to cut between items"
+        return f"Comparing strategies on {len(asked.message_bytes or ())} messages"
     through = "a pipeline seen from outside"
     if asked.pipeline is not None:
         stages = len(asked.pipeline.stages)
@@ -225,13 +233,26 @@ def _improvements(history: Sequence[JobPointOut]) -> Iterator[Improvement]:
         yield Improvement(elapsed, best, bound, format_gap(gap))
 
 
-def _verified(found: BestSoFarOut | CompareOut | None) -> tuple[NoticeOut, ...]:
+def _verified(found: _Found) -> tuple[NoticeOut, ...]:
     """Return what transfers said of the profile that was compared on."""
     return found.said if isinstance(found, CompareOut) else ()
 
 
-def _compared(comparison: CompareOut) -> Iterator[ComparedRow]:
-    for row in comparison.rows:
+def _compared(found: _Found) -> Iterator[ComparedRow]:
+    """Yield the rows of a comparison; of another job there are none."""
+    if isinstance(found, ItemsCompareOut):
+        for way in found.rows:
+            yield ComparedRow(
+                format_bytes(found.message_bytes),
+                way.way.replace("_", " "),
+                "–" if way.latency_us is None else format_time(way.latency_us),
+                _gap(way.relative_gap),
+                "",
+                way.declined or "",
+            )
+    if not isinstance(found, CompareOut):
+        return
+    for row in found.rows:
         yield ComparedRow(
             format_bytes(row.message_bytes),
             row.strategy,

@@ -20,16 +20,16 @@ from sluice_client.contract.answers import (
     OptimizationsOut,
     SummaryOut,
 )
-from sluice_client.contract.audit import AuditIn, AuditOut
+from sluice_client.contract.audit import AnyAuditOut, AuditIn, AuditOut, ItemsAuditOut
 from sluice_client.contract.changes import ChangesOut
-from sluice_client.contract.compare import AnyCompareOut, CompareIn, CompareOut
+from sluice_client.contract.compare import AnyCompareOut, CompareIn, CompareOut, ItemsCompareOut
 from sluice_client.contract.compose import ComposeIn
 from sluice_client.contract.crossover import CrossoverIn, CrossoverOut
 from sluice_client.contract.declare import Input
 from sluice_client.contract.export import ExportQueryIn, ExportTargetsOut
 from sluice_client.contract.fit import FitIn, FitOut, FitPlotOut, FitQueryIn
 from sluice_client.contract.fit_options import ExcludedSampleIn, StepGroupIn
-from sluice_client.contract.hide import HideIn, StoredHideOut
+from sluice_client.contract.hide import AnyHideOut, HideIn, StoredHideOut
 from sluice_client.contract.jobs import (
     AnyJobOut,
     HideJobOut,
@@ -87,7 +87,9 @@ def _one_of(form: Any) -> Callable[[Answer], Any]:
 
 
 _JOB: Callable[[Answer], JobOut] = _one_of(AnyJobOut)
-_COMPARED: Callable[[Answer], CompareOut] = _one_of(AnyCompareOut)
+_COMPARED: Callable[[Answer], CompareOut | ItemsCompareOut] = _one_of(AnyCompareOut)
+_AUDITED: Callable[[Answer], AuditOut | ItemsAuditOut] = _one_of(AnyAuditOut)
+_HIDDEN: Callable[[Answer], StoredHideOut] = _one_of(AnyHideOut)
 _OPTIMIZED: Callable[[Answer], OptimizeOut] = _one_of(StoredOptimizeOut)
 _LOOKED_UP: Callable[[Answer], TableScheduleOut | OptimizeOut] = _one_of(
     TableScheduleOut | StoredOptimizeOut
@@ -448,7 +450,7 @@ class Operations:
         "Return what hiding a message behind a calculation gains, and the fragments for it.",
         "/hide",
         HideIn,
-        reads(StoredHideOut),
+        _HIDDEN,
     )
     start_hide = _job_of(hide, reads(HideJobOut), may_repeat=True)
     schedule = Operation(_schedule)
@@ -465,7 +467,7 @@ class Operations:
         method="PATCH",
     )
     explanation = Operation(_explanation)
-    hidden = _reads_at("Return a stored answer about hiding.", "/hide/{}", reads(StoredHideOut))
+    hidden = _reads_at("Return a stored answer about hiding.", "/hide/{}", _HIDDEN)
 
     # --- measurements
     fit = _fits(FitQueryIn)
@@ -597,7 +599,7 @@ class Operations:
         "Return what an existing setting costs over the optimum, and what to change.",
         "/audit",
         AuditIn,
-        reads(AuditOut),
+        _AUDITED,
         takes_s=_LONG_LIMIT_S,
     )
     start_audit = _job_of(audit, _JOB, may_repeat=True)

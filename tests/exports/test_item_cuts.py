@@ -35,8 +35,10 @@ from exports.targets.registry import TARGETS, target_named
 from solvers.contract import Deadline
 from solvers.items.caps import best_cap
 from solvers.items.solve import solve_items
+from tests.architecture.documents import code_words, document
 
 MIB = 2**20
+PAGE = document("docs/items.md").text
 RECORDED = Path(__file__).parents[1] / "data" / "buckets"
 
 
@@ -281,7 +283,7 @@ def check_best(found: AnsweredItems, cut: ItemCut) -> None:
 
 # --- what stands above it -------------------------------------------------------------------------
 
-RULES = [
+RULES: list[tuple[ItemTarget, Fill, dict[str, str]]] = [
     (target, rule, options)
     for target in ITEM_TARGETS
     for options in (
@@ -363,6 +365,26 @@ def test_targets_by_name() -> None:
         TORCH.options_from({"form": "both"})
     with pytest.raises(InvalidInput, match="sluice optimize SOURCE --items FILE --target torch"):
         target_named("torch")
+
+
+@pytest.mark.parametrize("target", ITEM_TARGETS, ids=lambda target: target.name)
+def test_the_page_has_a_target_with_its_options(target: ItemTarget) -> None:
+    """How it fills, what it sets, and whether the program reads it in tests."""
+    (row,) = (line for line in PAGE.splitlines() if line.startswith(f"`{target.name}` | "))
+    for option in target.options:
+        assert {option.name, *option.choices} <= code_words(row) | set(re.findall(r"\w+", row))
+    assert row.endswith(target.verified_by or "unverified")
+    set_by = last_line(target.render(answered(problem_of(2), _rule(target)), _options(target)))
+    assert re.search(r"[a-z_]*(bucket|batch|buffer)[-_a-z]*", set_by)
+    assert any(word.strip("-") in set_by for word in code_words(row))
+
+
+def _options(target: ItemTarget) -> dict[str, str]:
+    return target.options_from({})
+
+
+def _rule(target: ItemTarget) -> Fill:
+    return target.rule(_options(target)) or Fill.UNTIL
 
 
 LOOPS: tuple[tuple[Callable[[Sequence[int], int], ItemCut], Fill, int], ...] = (

@@ -283,12 +283,17 @@ def check_best(found: AnsweredItems, cut: ItemCut) -> None:
 
 # --- what stands above it -------------------------------------------------------------------------
 
-RULES: list[tuple[ItemTarget, Fill, dict[str, str]]] = [
+
+def all_options(target: ItemTarget) -> list[dict[str, str]]:
+    """None, and each choice of each option."""
+    chosen = [{option.name: word} for option in target.options for word in option.choices]
+    return [{}, *chosen]
+
+
+RULES = [
     (target, rule, options)
     for target in ITEM_TARGETS
-    for options in (
-        [{}] + [{option.name: choice} for option in target.options for choice in option.choices]
-    )
+    for options in all_options(target)
     for rule in Fill
 ]
 

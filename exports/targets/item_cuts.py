@@ -28,7 +28,7 @@ from domain.units import format_bytes
 from exports.targets.commentary import comment, model_lines, percent, reading
 from exports.targets.target import TargetOption, checked_options
 
-MAX_LAYERS = 1000  # of which every number at once is priced
+MAX_LAYERS = 500  # of which every number at once is priced
 _MIB = 2**20
 _EQUAL = 1e-9  # relative: latencies that differ by less are one
 Options = Mapping[str, str]
@@ -385,6 +385,7 @@ SLIME = ItemTarget(
         "experts are compared after multiplication by the expert-parallel size, in a second pass: "
         "ask for them apart",
         "a tensor above the buffer is sent by itself all the same, and needs its memory",
+        "the FSDP backend closes a buffer that would be exactly full: one byte more there",
     ),
     unpriced=("the memory of the buffers: limit it by max_fragment_bytes",),
     grammar="slime/backends/megatron_utils/update_weight/update_weight_from_distributed.py",

@@ -75,6 +75,16 @@ def test_options_are_those_of_the_target(client: httpx.Client, run: Run) -> None
     assert run("optimize", "layers.json", "--target", "torch", "--option", "form=cap")[1] == found
 
 
+def test_a_long_answer_is_written_in_its_turn(client: httpx.Client) -> None:
+    """Ten thousand items: the same text, beside the loop that serves others."""
+    sizes = [4 * (1 + place % 97) for place in range(10_000)]
+    items = {"bytes": sizes, "ready_us": [0.2 * place for place in range(10_000)]}
+    identifier = answer_id(client, question(stages((50, 1)), items))
+    found = client.get(f"/optimizations/{identifier}/exports/megatron")
+    assert "# 10000 items, " in found.text
+    assert client.get(f"/optimizations/{identifier}/exports/megatron").content == found.content
+
+
 def test_a_saved_profile_is_named(client: httpx.Client) -> None:
     identifier = answer_id(client, {**LAYERS, "save_as": "layer-pushes"})
     found = client.get(f"/optimizations/{identifier}/exports/torch").text

@@ -271,7 +271,7 @@ def test_lmcache_keeps_the_limits() -> None:
     with pytest.raises(StrategyDeclined, match="no equal number of layers"):
         LMCACHE.render(found, {})
     many = ItemProblem(line, ItemSequence.of([1] * (MAX_LAYERS + 1)))
-    with pytest.raises(StrategyDeclined, match="at most 1000"):
+    with pytest.raises(StrategyDeclined, match="at most 500"):
         LMCACHE.render(AnsweredItems(many, FillRule(), (MAX_LAYERS + 1,), 0.0, None), {})
 
 

@@ -16,7 +16,7 @@ from app.questions.answers import AnswerFilter, describe_answer, get_answer, lis
 from app.schemas.answers import read_answer
 from app.schemas.explanation import explained_of, explanation_out
 from app.schemas.export import ItemExportQuery, options_of_target
-from app.schemas.item_settings import item_setting
+from app.schemas.item_settings import ItemSetting, item_setting
 from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
 from app.verbs.answers.answer import answers_out, summary_out
 from contract.answers import DescriptionIn, ExplanationOut, OptimizationsOut, SummaryOut
@@ -27,6 +27,7 @@ from exports.targets.item_cuts import ITEM_TARGETS
 router = own_router(tags=["optimise"])
 BODIES = (DescriptionIn,)
 OUTPUTS = (OptimizationsOut, ExplanationOut)
+_RENDERED_AT_ONCE = 2**17  # bytes of an answer with some thousand items: milliseconds
 _TARGETS = sorted(target.name for target in ITEM_TARGETS)
 _Target = Annotated[str, Path(json_schema_extra={"enum": list(_TARGETS)})]
 _SETTING: dict[int, dict[str, Any]] = {
@@ -122,7 +123,18 @@ async def item_export(
     options = options_of_target(query.option)
     service = service_of(request)
     record = await service.call(lambda: get_answer(service.context.store, id))
-    made = await service.call(
-        lambda: item_setting(read_answer(record.body, items=True), target, options)
-    )
+
+    def render() -> ItemSetting:
+        return item_setting(read_answer(record.body, items=True), target, options)
+
+    if len(record.body) <= _RENDERED_AT_ONCE:
+        made = await service.call(render)
+    else:
+        client = client_of(request)
+        made = await service.pictures.run(
+            render,
+            client.wait_disconnected,
+            requester=Requester(client.name, id),
+            question=("item setting", id, target, tuple(sorted(options.items()))),
+        )
     return tagged(request, made.text.encode(), media_type=made.media_type, file_name=made.file_name)

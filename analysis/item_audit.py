@@ -121,7 +121,7 @@ def audit_cap(question: ItemAuditQuestion) -> ItemAudit:
                 DEFAULT_RELATIVE_GAP,
                 share_s,
                 question.cap_of(problem),
-                min(CAPS_S, _ALL_CAPS_S / len(question.problems)),
+                caps_s=min(CAPS_S, _ALL_CAPS_S / len(question.problems)),
             )
         )
         for problem in question.problems

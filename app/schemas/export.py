@@ -53,6 +53,23 @@ class ExportQuery(Query):
     table: Digest | None = Field(None, description=_MEANS["table"])
 
 
+class ItemExportQuery(Query):
+    """The options of a target of items."""
+
+    option: Annotated[tuple[TargetOption, ...], Field(max_length=MAX_EXPORT_OPTIONS)] = Field(
+        (), description=_MEANS["option"]
+    )
+
+
+def options_of_target(given: Sequence[str]) -> dict[str, str]:
+    """Return the options of `name:value`. Raises InconsistentInput for one that is given twice."""
+    pairs = [split_option(option) for option in given]
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InconsistentInput("expected each option once", field="option")
+    return found
+
+
 def export_scope(asked: ExportIn | ExportQuery, target: str) -> ExportScope:
     """Return what is asked for. Raises InvalidInput."""
     minimum, maximum = asked.min_message_bytes, asked.max_message_bytes

@@ -7,10 +7,19 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
 import solvers
+from bench.item_cases import (
+    ARCHITECTURES,
+    gradients,
+    kv_loading,
+    kv_pushes,
+    small_files,
+    weight_sync,
+)
 from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from bench.timing import interleaved
 from domain.items import Fill, FillRule, ItemProblem, ItemSequence
@@ -27,6 +36,7 @@ _ONE_WIRE_MS, _CAPS_MS = 1.0, 10.0
 _MEDIAN_S, _WORST_S = 1.0, 3.0
 _GAP, _WITHIN = 0.01, 18
 _CAPS_S = 60.0
+_PROVEN = 1e-4  # the gap of a realistic case
 
 
 def _problem(seed: int, stages: int, shape: str) -> ItemProblem:
@@ -68,7 +78,46 @@ def _run(effort: Effort) -> CaseResult:
         tuple(row for row, _ in measured),
     )
     checks += [check for _, found in measured for check in found]
-    return CaseResult((one_wire, several), tuple(checks))
+    realistic, found = _realistic(effort.pick(18, quick=2))
+    return CaseResult((one_wire, several, realistic), tuple(checks + found))
+
+
+def _realistic(cases: int) -> tuple[Table, list[Check]]:
+    """Layers of public architectures: what an answer costs, and what it proves."""
+    rows, checks = list[tuple[Cell, ...]](), list[Check]()
+    several = {
+        "KV layers, pushed": kv_pushes(8192, 100.0, 2000.0),
+        "KV layers, loaded": kv_loading(8192, 100.0, 2000.0),
+        "weights of a 70B": weight_sync(),
+        "the same, at most 2 GiB": weight_sync(2**31),
+        "4,000 files": small_files(),
+    }
+    problems = {
+        **{
+            f"{name}, gradients": [case.problem for case in islice(gradients(tensors()), cases)]
+            for name, tensors in ARCHITECTURES.items()
+        },
+        **{name: [problem] for name, problem in several.items()},
+    }
+    for name, group in problems.items():
+        seconds, gaps, caps = list[float](), list[float](), list[float]()
+        for problem in group:
+            timed = interleaved({"solve": partial(solve_items, problem)}, rounds=1, warm_ups=0)
+            solution = timed["solve"].result
+            seconds.append(timed["solve"].timing.median_ms / 1e3)
+            gaps.append(solution.relative_gap)
+            cap = best_cap(problem, FillRule(), Deadline.after(_CAPS_S))
+            caps.append(cap.latency_us / solution.latency_us - 1.0 if cap else 0.0)
+        items, stages = len(group[0].sequence), len(group[0].pipeline)
+        row = (name, items, stages, len(group), statistics.median(seconds), max(seconds))
+        rows.append((*row, max(gaps), statistics.median(caps), max(caps)))
+        checks.append(Check(f"{name}, worst gap", max(gaps), _PROVEN, ""))
+    columns = ("case", "items", "stages", "cases", "median s", "worst s", "worst gap")
+    return Table(
+        "Layers of public architectures, costs assumed",
+        (*columns, "best cap above, median", "worst"),
+        tuple(rows),
+    ), checks
 
 
 def _one_wire(shape: str, rounds: int) -> tuple[tuple[Cell, ...], list[Check]]:
@@ -120,7 +169,8 @@ SPEC = BenchSpec(
     title="Cuts between items",
     about=(
         "A message that may be cut only between items: the exact cut of one stage behind a "
-        "calculation, every layout that one cap gives, and several stages by labels."
+        "calculation, every layout that one cap gives, several stages by labels, and layers of "
+        "public architectures."
     ),
     run=_run,
     workloads={f"{stages} stages": partial(_workload, stages) for stages in _STAGES},

@@ -45,7 +45,7 @@ def commentary(
         *warnings(given, target),
         *_origin(given, target),
         *([given.verified] if given.verified else []),
-        *_model(given.model),
+        *model_lines(given.model),
         *comparison(given, target),
         *(_costs(given.chosen, draws, target) if given.chosen is not None else ()),
         reading(read_by, target.grammar),
@@ -108,7 +108,8 @@ def _origin(given: ExportInput, target: Target) -> Iterator[str]:
         yield f"plan table {given.table_digest}"
 
 
-def _model(model: CostModel) -> Iterator[str]:
+def model_lines(model: CostModel) -> Iterator[str]:
+    """Yield the costs of every stage, and a delay where there is one."""
     if model.stages is None:
         for name, cost in model.costs().items():
             for stage in cost if isinstance(cost, tuple) else (cost,):
@@ -165,15 +166,15 @@ def _costs(
 
 
 def _figures(time: float, mean: float, worst: float) -> str:
-    return f"total time {_share(time)}, mean {_share(mean)}, worst {_share(worst)}"
+    return f"total time {percent(time)}, mean {percent(mean)}, worst {percent(worst)}"
 
 
 def _in_draws(regret: RegretFigures) -> str:
-    return f"mean {_share(regret.mean)}, in 95 % of them at most {_share(regret.p95)}"
+    return f"mean {percent(regret.mean)}, in 95 % of them at most {percent(regret.p95)}"
 
 
 def _row(regret: Regret) -> str:
-    return f"{regret.message_bytes:>15} {regret.size_bytes:>14}  {_share(regret.over_best)}"
+    return f"{regret.message_bytes:>15} {regret.size_bytes:>14}  {percent(regret.over_best)}"
 
 
 def _size(size_bytes: int | None) -> str:
@@ -183,7 +184,8 @@ def _size(size_bytes: int | None) -> str:
     return f"{size_bytes} bytes" + ("" if words.endswith(" B") else f" ({words})")
 
 
-def _share(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share in hundredths of a per cent."""
     return f"{100.0 * share + 0.0:.2f} %" if isfinite(share) else "unbounded"
 
 

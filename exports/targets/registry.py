@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from domain.errors import InvalidInput
 from exports.targets import (
     c_header,
+    item_cuts,
     loggopsim,
     mooncake,
     mpich,
@@ -47,11 +48,20 @@ TARGETS: tuple[Target, ...] = (
 )
 
 
+_OF_ITEMS = frozenset(target.name for target in item_cuts.ITEM_TARGETS)
+
+
 def target_named(name: str) -> Target:
     """The target of this name. Raises InvalidInput naming those that there are."""
     for target in TARGETS:
         if target.name == name:
             return target
+    if name in _OF_ITEMS:
+        raise InvalidInput(
+            f"{name} is given a cut between items: sluice optimize SOURCE --items FILE --target "
+            f"{name}, or GET /optimizations/{{id}}/exports/{name}",
+            field="target",
+        )
     names = ", ".join(target.name for target in TARGETS)
     near = get_close_matches(name, [target.name for target in TARGETS], n=1)
     meant = f"; did you mean {near[0]}?" if near else ""

@@ -35,7 +35,7 @@ def keep_short(case: Any) -> None:
         _shorten_table(case.body)
     if case.path == "/audit" and isinstance(case.body, dict):
         _shorten_audit(case.body)
-    if "/exports/" in case.path and isinstance(case.query, dict):
+    if case.path.startswith("/profiles/{name}/exports/") and isinstance(case.query, dict):
         _shorten_export(case.query)
 
 

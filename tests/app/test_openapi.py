@@ -55,6 +55,7 @@ OPERATIONS = {
     ("GET", "/tables/{digest}"),
     ("GET", "/exports"),
     ("GET", "/profiles/{name}/exports/{target}"),
+    ("GET", "/optimizations/{id}/exports/{target}"),
     ("GET", "/jobs/{id}"),
     ("GET", "/jobs/{id}/events"),
     ("DELETE", "/jobs/{id}"),

@@ -241,6 +241,7 @@ CALLS: list[Call[Any]] = [
     *(build.build(ID) for build in (Operations.job, Operations.cancel_job)),
     Operations.tables.build("a"),
     Operations.explanation.build(ID),
+    Operations.export_items.build(ID, "torch"),
     Operations.schedule.build("a", 1),
     events_call(ID),
 ]
@@ -279,6 +280,7 @@ def test_every_body_is_read_as_it_was_meant(call: Call[Any], model: type) -> Non
         (Operations.tables.build("a", cursor="a", limit=1), queries.TablesQuery),
         (CHANGES, queries.ChangesQuery),
         (Operations.explanation.build(ID, cheaper_by=0.1), queries.ExplanationQuery),
+        (Operations.export_items.build(ID, "torch", option=("form:cap",)), export.ItemExportQuery),
         (Operations.table.build("a"), queries.TableQuery),
         (Operations.schedule.build("a", 1), queries.ScheduleQuery),
     ],

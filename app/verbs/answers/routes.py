@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from analysis.explain import EXPLAINED_AT_ONCE, explain
 from app.api.openapi import UNCHANGED, changes, reads, refuses
@@ -15,14 +15,28 @@ from app.http.dependencies import body_rules, client_of, own_router, service_of
 from app.questions.answers import AnswerFilter, describe_answer, get_answer, list_answers
 from app.schemas.answers import read_answer
 from app.schemas.explanation import explained_of, explanation_out
+from app.schemas.export import ItemExportQuery, options_of_target
+from app.schemas.item_settings import ItemSetting, item_setting
 from app.schemas.queries import ExplanationQuery, NoQuery, OptimizationsQuery
 from app.verbs.answers.answer import answers_out, summary_out
 from contract.answers import DescriptionIn, ExplanationOut, OptimizationsOut, SummaryOut
 from contract.optimize import StoredOptimizeOut
+from domain.errors import NotFound
+from exports.targets.item_cuts import ITEM_TARGETS
 
 router = own_router(tags=["optimise"])
 BODIES = (DescriptionIn,)
 OUTPUTS = (OptimizationsOut, ExplanationOut)
+_RENDERED_AT_ONCE = 2**17  # bytes of an answer with some thousand items: milliseconds
+_TARGETS = sorted(target.name for target in ITEM_TARGETS)
+_Target = Annotated[str, Path(json_schema_extra={"enum": list(_TARGETS)})]
+_SETTING: dict[int, dict[str, Any]] = {
+    200: {
+        "description": "What is set, in the program's own syntax",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    },
+    **UNCHANGED,
+}
 
 
 @router.get("/optimizations", **refuses(422, 503, sends=OptimizationsOut))
@@ -91,3 +105,36 @@ async def explanation(
             question=("explanation", id, query.cheaper_by),
         )
     return json_document(explanation_out(found, answer_id=id))
+
+
+@router.get(
+    "/optimizations/{id}/exports/{target}",
+    response_class=Response,
+    **refuses(404, 409, 422, 503, also=_SETTING),
+)
+async def item_export(
+    request: Request, id: str, target: _Target, query: Annotated[ItemExportQuery, Query()]
+) -> Response:
+    """A stored answer about items as what a program is given: a cap for each fragment, or one
+    number; what it takes stands above it.
+    """
+    if target not in _TARGETS:
+        raise NotFound("there is no export target of this name")
+    options = options_of_target(query.option)
+    service = service_of(request)
+    record = await service.call(lambda: get_answer(service.context.store, id))
+
+    def render() -> ItemSetting:
+        return item_setting(read_answer(record.body, items=True), target, options)
+
+    if len(record.body) <= _RENDERED_AT_ONCE:
+        made = await service.call(render)
+    else:
+        client = client_of(request)
+        made = await service.pictures.run(
+            render,
+            client.wait_disconnected,
+            requester=Requester(client.name, id),
+            question=("item setting", id, target, tuple(sorted(options.items()))),
+        )
+    return tagged(request, made.text.encode(), media_type=made.media_type, file_name=made.file_name)

@@ -38,7 +38,7 @@ _OF_MODELS = {
         name: name
         for name in (
             *("transfers", "memory", "timeline", "sensitivities"),
-            *("items", "fill", "first_bytes"),
+            *("items", "fill", "first_bytes", "target", "option"),
         )
     },
     **{
@@ -76,6 +76,18 @@ def add_arguments(command: Command) -> None:
         metavar="COUNT",
         help="with --items: most items of a fragment",
     )
+    command.option(
+        "--target",
+        metavar="NAME",
+        help="with items: write it for torch, megatron, lmcache, slime, verl or vllm, and no more",
+    )
+    command.option(
+        "--option",
+        read=condition,
+        is_repeated=True,
+        metavar="NAME=VALUE",
+        help="with --target: an option of it, as form=cap; may be repeated",
+    )
     command.option("--timeline", metavar="FILE", help="draw the schedule into this SVG file")
     command.flag("--sensitivities", help="say how the latency moves with the costs of each stage")
     add_words(command, [word for word in WORDS if word.place[0] not in _FIRST])
@@ -100,6 +112,10 @@ def run(arguments: Arguments, output: Output) -> int:
 
     if arguments.timeline is not None:
         check_timeline_file(arguments.timeline)
+    if arguments.target is not None and output.wants_json:
+        raise InconsistentInput(
+            "what --target writes is text: expected --json without it", field="target"
+        )
     settings = Settings.from_environment()
     source = read_sources(arguments.sources, settings)
     transfers = _own_transfers(source)
@@ -115,7 +131,9 @@ def run(arguments: Arguments, output: Output) -> int:
         body, is_interrupted = _answer(asked, costs, settings, output, store=None)
     if output.wants_json:
         output.document(body)
-    if not output.wants_json or arguments.timeline is not None:
+    if arguments.target is not None:
+        _write_setting(read_answer(body, items=True), arguments, output)
+    elif not output.wants_json or arguments.timeline is not None:
         _show_answer(
             read_answer(body, items=True), arguments, output, fragment_cap=settings.max_fragments
         )
@@ -144,6 +162,8 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
             body.pop("message_bytes", None)
     if body.get("items") is not None:
         _check_beside_items(arguments)
+    if arguments.target is not None or arguments.option is not None:
+        _fill_for_target(body, arguments)
     if arguments.memory is not None:
         body["pipeline"] = _within_memory(body, arguments.memory)
     if body.get("message_bytes") is None and body.get("items") is None:
@@ -157,6 +177,35 @@ def _with(found: Mapping[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """Return a request with what was found of its items; options win about how sure it is."""
     known = {**found.get("uncertainty", {}), **(body.get("uncertainty") or {})}
     return {**body, **found, **({"uncertainty": known} if known else {})}
+
+
+def _fill_for_target(body: dict[str, Any], arguments: Arguments) -> None:
+    """Have items filled by the rule of the target, where none is given. Raises InvalidInput for
+    what is no target or option of it, and InconsistentInput without items.
+    """
+    from app.schemas.item_settings import chosen_target
+
+    if arguments.target is None:
+        raise InconsistentInput("--option is of a --target", field="option")
+    target, options = chosen_target(arguments.target, dict(arguments.option or ()))
+    if body.get("items") is None:
+        raise InconsistentInput(
+            "--target is given a cut between items: expected --items, or for a message that may be "
+            "cut at any byte: sluice export",
+            field="target",
+        )
+    rule = target.rule(options)
+    if rule is not None:
+        body.setdefault("fill", {"rule": rule.value})
+
+
+def _write_setting(answer: OptimizeOut, arguments: Arguments, output: Output) -> None:
+    """Print what the target is given, and nothing else."""
+    from app.schemas.item_settings import item_setting
+
+    setting = item_setting(answer, arguments.target, dict(arguments.option or ()))
+    output.out.stream.write(setting.text)
+    output.out.stream.flush()
 
 
 def _check_beside_items(arguments: Arguments) -> None:

@@ -342,6 +342,12 @@ def _explanation(id: str, *, cheaper_by: float | None = None) -> Call[Explanatio
     return get(path, reads(ExplanationOut), takes_s=_LOOKUP_LIMIT_S, cheaper_by=cheaper_by)
 
 
+def _export_items(id: str, target: str, *, option: tuple[str, ...] = ()) -> Call[ExportedFile]:
+    """Return a stored answer about items as this target's setting; options are name:value."""
+    path = f"/optimizations/{segment(id)}/exports/{segment(target)}"
+    return get(path, _exported, remembers=True, takes_s=_LOOKUP_LIMIT_S, option=option or None)
+
+
 def _schedule(name: str, message_bytes: int) -> Call[TableScheduleOut | OptimizeOut]:
     """Return the run-time lookup: from the profile's active table, or solved where there is none.
 
@@ -467,6 +473,7 @@ class Operations:
         method="PATCH",
     )
     explanation = Operation(_explanation)
+    export_items = Operation(_export_items)
     hidden = _reads_at("Return a stored answer about hiding.", "/hide/{}", _HIDDEN)
 
     # --- measurements

@@ -126,17 +126,21 @@ def items_problem(
         raise ItemsDeclined(
             "items need the time of every stage, and this is an aggregate", field=field_of(source)
         )
-    most = limits.max_fragments
-    if len(sequence) > fragment_cap:
-        most = min(fragment_cap, most or fragment_cap)
-    capped = FragmentLimits(
-        limits.min_fragment_bytes, limits.max_fragment_bytes, limits.alignment_bytes, most
-    )
     try:
-        return item_problem_of(model, sequence, capped)
+        return item_problem_of(model, sequence, within_cap(limits, len(sequence), fragment_cap))
     except SluiceError as refusal:
         refusal.field = _field_in_request(refusal.field, source)
         raise
+
+
+def within_cap(limits: FragmentLimits, count: int, fragment_cap: int) -> FragmentLimits:
+    """Return the limits with this cap on fragments, where there are more items."""
+    if count <= fragment_cap:
+        return limits
+    most = min(fragment_cap, limits.max_fragments or fragment_cap)
+    return FragmentLimits(
+        limits.min_fragment_bytes, limits.max_fragment_bytes, limits.alignment_bytes, most
+    )
 
 
 @dataclass(frozen=True, slots=True)

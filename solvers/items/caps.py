@@ -77,3 +77,32 @@ def _started(problem: ItemProblem, rule: FillRule) -> CapWalk:
     first = min(largest, limit or largest) if is_before else 1
     last = min(total, limit or total) if is_before else total
     return CapWalk(is_before, rule.first_bytes or 0, first, max(first, last))
+
+
+@dataclass(frozen=True, slots=True)
+class PricedLayout:
+    """The fragments of a layout, what it takes in µs (None: the limits do not admit it, and there
+    are 0 fragments), and the first and last cap in bytes that gives it; None: every greater one.
+    """
+
+    fragments: int
+    latency_us: float | None
+    from_bytes: int
+    to_bytes: int | None
+
+
+def priced_layouts(
+    problem: ItemProblem, rule: FillRule, deadline: Deadline
+) -> tuple[list[PricedLayout], bool]:
+    """Return every layout that a cap gives with its latency by the kernels, by rising caps, and
+    whether these are all: else the deadline has passed. Raises Infeasible.
+    """
+    arrays, delay_us, found = arrays_of(problem), problem.pipeline.delay_us, list[PricedLayout]()
+    for step in item_kernels().cap_steps(arrays, _started(problem, rule)):
+        if found and deadline.passed:
+            return found, False
+        latency_us = step.latency_us + delay_us if step.fragments else None
+        found.append(
+            PricedLayout(step.fragments, latency_us, step.from_bytes, step.to_bytes or None)
+        )
+    return found, True

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,17 @@ class CapWalk:
     fragments: int = 0
     from_bytes: int = 0
     to_bytes: int = 0
+
+
+class CapStep(NamedTuple):
+    """A layout, what it takes (infinite: it is not admitted, and fragments are 0), and the caps
+    that give it; `to_bytes` 0: every greater one does.
+    """
+
+    fragments: int
+    latency_us: float
+    from_bytes: int
+    to_bytes: int
 
 
 @dataclass(frozen=True)
@@ -190,6 +202,13 @@ class PlainItems:
             rest[:-1] = np.minimum(rest[:-1], done[:0:-1])
         rest[-1] = 0.0
         return rest
+
+    def cap_steps(self, arrays: ItemArrays, walk: CapWalk) -> Iterator[CapStep]:
+        """Yield each layout that is left of a walk."""
+        while cap := walk.next_cap:
+            walk = self.walk_caps(arrays, replace(walk, latency_us=inf, fragments=0, to_bytes=0), 1)
+            last = walk.to_bytes if walk.fragments else max(0, walk.next_cap - 1)
+            yield CapStep(walk.fragments, walk.latency_us, cap, last)
 
     def walk_caps(self, arrays: ItemArrays, walk: CapWalk, work: int) -> CapWalk:
         """Go on with a walk until about so many fragments were made."""

@@ -143,6 +143,10 @@ KINDS = (
     ("indirect", "latencies and inter-arrival times"),
     ("logp", "LogP signatures"),
 )
+FILLS = (
+    ("until", "with the item that reaches it: DDP"),
+    ("before", "before the item that exceeds it: packed"),
+)
 SAID = (("", "not said"), ("true", "yes"), ("false", "no"))
 
 
@@ -221,6 +225,7 @@ class Offers:
     methods: tuple[tuple[str, str], ...] = METHODS
     shapes: tuple[tuple[str, str], ...] = SHAPES
     said: tuple[tuple[str, str], ...] = SAID
+    fills: tuple[tuple[str, str], ...] = FILLS
 
     @property
     def asked(self) -> Mapping[str, Asked]:

@@ -9,22 +9,26 @@ from math import log
 
 from domain.items import FillRule, ItemProblem
 from solvers.contract import Deadline
-from solvers.items.caps import PricedLayout, priced_layouts
+from solvers.items.caps import PricedLayout, priced_above, priced_layouts
 
 CURVE_LIMIT_S = 2.0
 MAX_STEPS = 512  # that are drawn each for itself
 _COLUMNS = 256
+_TRIED = 128  # caps above those for which there was time
 
 
 @dataclass(frozen=True, slots=True)
 class CapCurve:
-    """Latencies by cap, by rising caps. `layouts` were looked at; where there are more than `steps`
-    these are the fastest and the slowest of each 256th of the axis. `is_complete`: these are all.
+    """Latencies by cap, by rising caps. Up to `walked_bytes` all `layouts` were looked at; where
+    there are more than `steps` these are the fastest and the slowest of each 256th of the axis.
+    Unless that `is_complete`, time was up, and `tried` are some of greater caps.
     """
 
     steps: tuple[PricedLayout, ...]
     layouts: int
     is_complete: bool
+    walked_bytes: int
+    tried: tuple[PricedLayout, ...] = ()
 
     @property
     def is_thinned(self) -> bool:
@@ -35,7 +39,10 @@ class CapCurve:
 def cap_curve(problem: ItemProblem, fill: FillRule, *, time_limit_s: float) -> CapCurve:
     """Price every layout that a cap gives, for this time at most. Raises Infeasible."""
     found, is_complete = priced_layouts(problem, fill, Deadline.after(time_limit_s))
-    return CapCurve(tuple(thinned(found)), len(found), is_complete)
+    walked, tried = found[-1].from_bytes, tuple[PricedLayout, ...]()
+    if not is_complete:
+        tried = tuple(priced_above(problem, fill, found[-1].to_bytes or walked, _TRIED))
+    return CapCurve(tuple(thinned(found)), len(found), is_complete, walked, tried)
 
 
 def thinned(found: Sequence[PricedLayout]) -> Iterable[PricedLayout]:

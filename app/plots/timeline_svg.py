@@ -211,6 +211,8 @@ def _legend(schedules: Sequence[DrawnSchedule], ident: str) -> tuple[list[str], 
     entries = list(_entries(schedules, ident))
     narrow, lines = _placed(entries, NARROW_PX, 0)
     _, wide_lines = _placed(entries, WIDE_PX, 0)
+    if of_items(schedules[0].timeline) is not None:
+        lines = max(lines, wide_lines + 1)  # where it is wide a page hides the first line
     wide, _ = _placed(entries, WIDE_PX, lines - wide_lines)
     return [group(narrow, class_="narrow"), group(wide, class_="wide")], lines
 

@@ -97,12 +97,35 @@ def priced_layouts(
     """Return every layout that a cap gives with its latency by the kernels, by rising caps, and
     whether these are all: else the deadline has passed. Raises Infeasible.
     """
-    arrays, delay_us, found = arrays_of(problem), problem.pipeline.delay_us, list[PricedLayout]()
-    for step in item_kernels().cap_steps(arrays, _started(problem, rule)):
+    found = list[PricedLayout]()
+    for one in _priced(problem, _started(problem, rule)):
         if found and deadline.passed:
             return found, False
-        latency_us = step.latency_us + delay_us if step.fragments else None
-        found.append(
-            PricedLayout(step.fragments, latency_us, step.from_bytes, step.to_bytes or None)
-        )
+        found.append(one)
     return found, True
+
+
+def priced_above(
+    problem: ItemProblem, rule: FillRule, cap_bytes: int, count: int
+) -> list[PricedLayout]:
+    """Return at most so many layouts above a cap, evenly by the logarithm of theirs. Where one
+    begins is not looked for: `from_bytes` is the cap that was tried. Raises Infeasible.
+    """
+    walk = _started(problem, rule)
+    if cap_bytes >= walk.last_cap:
+        return []
+    ratio = walk.last_cap / cap_bytes
+    tried = {round(cap_bytes * ratio ** (place / count)) for place in range(1, count + 1)}
+    begun = (
+        CapWalk(walk.is_before, walk.first_bytes, cap, walk.last_cap)
+        for cap in sorted(tried)
+        if cap_bytes < cap <= walk.last_cap
+    )
+    return [next(_priced(problem, one)) for one in begun]
+
+
+def _priced(problem: ItemProblem, walk: CapWalk) -> Iterator[PricedLayout]:
+    arrays, delay_us = arrays_of(problem), problem.pipeline.delay_us
+    for step in item_kernels().cap_steps(arrays, walk):
+        latency_us = step.latency_us + delay_us if step.fragments else None
+        yield PricedLayout(step.fragments, latency_us, step.from_bytes, step.to_bytes or None)

@@ -20,7 +20,8 @@
     const steps = data.caps.map((cap, i) => [cap, data.latency_us[i]]);
     const places = data.marks.map(([, , cap]) => cap);
     const good = steps.findIndex(([, us]) => us !== null && us <= top);
-    const first = Math.min(...places, good < 1 ? data.first_bytes : steps[good][0]);
+    // Some room to the left shows that smaller caps cost more.
+    const first = Math.max(data.first_bytes, Math.min(...places, steps[Math.max(0, good)][0]) / 4);
     const last = data.last_bytes;
     // The step that holds at the left edge begins there.
     const begun = steps.findLastIndex(([cap]) => cap <= first);

@@ -208,10 +208,8 @@ class InputState:
             "kind",
             *("columns", "test", "run", "where"),
             "stages_overlap",
-            *("message", "items", "fill"),
-            "current",
-            "first_cap",
-            "relative",
+            *("message", "current", "first_cap", "relative"),
+            *("items", "fill"),
         )
         places = (*before, *chosen, *_UNUSUAL)
         return next((name for name in places if name in self.mistakes), "")

@@ -32,6 +32,7 @@ from contract.optimize import ItemsOptimizeOut
 from domain.items import ItemTimes
 
 _FIRST, _LAST = 60, 20  # of the fragments, where there are more
+_IN_TIME = "that was found in time"
 _RULES = {
     "until": "a fragment ends with the item that reaches the cap",
     "before": "a fragment ends before the item that would exceed the cap",
@@ -135,9 +136,10 @@ def _figures(answer: ItemsOptimizeOut) -> Iterator[Figure]:
     )
     items = format_count(len(answer.items.bytes))
     yield Figure("Fragments", format_count(answer.fragments), f"of {items} items")
-    if answer.best_cap is not None:
-        more = format_percent(answer.best_cap.loss)
-        yield Figure("One cap instead", f"{more} more" if answer.best_cap.loss else "as fast")
+    best = answer.best_cap
+    if best is not None:
+        more = f"{format_percent(best.loss)} more" if best.loss else "as fast"
+        yield Figure("One cap instead", more, "" if best.is_complete else _IN_TIME)
 
 
 def _lines(answer: ItemsOptimizeOut) -> Iterator[Copyable]:
@@ -161,7 +163,7 @@ def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
     best, current = answer.best_cap, answer.current
     if best is not None:
         yield SettingRow(
-            "The best cap",
+            "The best cap" if best.is_complete else f"The best cap {_IN_TIME}",
             f"{cap_range(best.from_bytes, best.to_bytes)} bytes",
             format_count(best.fragments),
             unit.text(best.latency_us),
@@ -245,7 +247,7 @@ class CapsData:
 
 def caps_chart(answer: ItemsOptimizeOut, curve: CapCurve) -> Chart[CapsData]:
     """Return the curve of caps beside the list, the best cap and the one in use."""
-    unit, steps = latency_unit(answer), curve.steps
+    unit, steps = latency_unit(answer), (*curve.steps, *curve.tried)
     marks = list(_marks(answer))
     places = [place for _, _, place, _ in marks]
     data = CapsData(
@@ -291,12 +293,12 @@ def _marks(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str, int, float]]:
 def _remarks(answer: ItemsOptimizeOut, curve: CapCurve) -> Iterator[str]:
     count = format_count(curve.layouts)
     if not curve.is_complete:
-        last = format_size(curve.steps[-1].from_bytes)
+        tried = format_counted(len(curve.tried), "cap")
         yield (
-            f"Time ended the walk over caps after {count} layouts: those of caps above {last} are "
-            "not drawn."
+            f"Time ended the walk over all caps at {about_size(curve.walked_bytes)}: of greater "
+            f"ones {tried} were tried, and a better one may lie between them."
         )
-    yield f"By this rule {_RULES[answer.fill.rule]}; each step is another cut, {count} in all."
+    yield f"By this rule {_RULES[answer.fill.rule]}; each step is another cut, {count} of them."
     if curve.is_thinned:
         yield "Where many stand in one place, the fastest and the slowest of them are drawn."
     if any(one.latency_us is None for one in curve.steps):

@@ -9,12 +9,11 @@ from math import log
 
 from domain.items import FillRule, ItemProblem
 from solvers.contract import Deadline
-from solvers.items.caps import PricedLayout, priced_above, priced_layouts
+from solvers.items.caps import TRIED, PricedLayout, priced_above, priced_layouts
 
 CURVE_LIMIT_S = 2.0
 MAX_STEPS = 512  # that are drawn each for itself
 _COLUMNS = 256
-_TRIED = 128  # caps above those for which there was time
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ def cap_curve(problem: ItemProblem, fill: FillRule, *, time_limit_s: float) -> C
     found, is_complete = priced_layouts(problem, fill, Deadline.after(time_limit_s))
     walked, tried = found[-1].from_bytes, tuple[PricedLayout, ...]()
     if not is_complete:
-        tried = tuple(priced_above(problem, fill, found[-1].to_bytes or walked, _TRIED))
+        tried = tuple(priced_above(problem, fill, found[-1].to_bytes or walked, TRIED))
     return CapCurve(tuple(thinned(found)), len(found), is_complete, walked, tried)
 
 

@@ -6,7 +6,8 @@ Source    docs/theory.md, "Items", one cap. A layout is the same for all caps up
 Notation  m items; k fragments.
 Cost      a layout O(k (log m + stages)), and less once it is worse than the best; at most
           m (m+1)/2 layouts, mostly some for each item.
-Exact     over all layouts that the limits admit, unless the deadline ends the walk.
+Exact     over all layouts that the limits admit, unless the deadline ends the walk: then some caps
+          beyond are tried.
 Traps     `before` begins at the largest item, or at the limit on bytes where that is less: with a
           smaller cap a program refuses the item, or sends it by itself all the same.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 from domain.items import CapChoice, Fill, FillRule, ItemCut, ItemProblem, layout
@@ -23,6 +25,7 @@ from solvers.items.arrays import arrays_of, item_kernels
 from solvers.kernels.items import CapWalk, filled, next_cap
 
 _WORK = 200_000  # fragments between two looks at the clock
+TRIED = 128  # caps beyond those for which there was time
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,15 @@ def best_cap(problem: ItemProblem, rule: FillRule, deadline: Deadline) -> CapCho
         walk = item_kernels().walk_caps(arrays, walk, _WORK)
         if deadline.passed:
             break
+    choice = _choice(problem, walk, rule)
+    if walk.next_cap:
+        tried = _tried(problem, walk, rule)
+        if tried and (choice is None or tried.latency_us < choice.latency_us):
+            return tried
+    return choice
+
+
+def _choice(problem: ItemProblem, walk: CapWalk, rule: FillRule) -> CapChoice | None:
     if walk.latency_us == inf:
         return None
     cut = layout(problem.sequence, walk.from_bytes, rule)
@@ -69,6 +81,40 @@ def best_cap(problem: ItemProblem, rule: FillRule, deadline: Deadline) -> CapCho
         layouts=walk.layouts,
         is_complete=not walk.next_cap,
     )
+
+
+def _tried(problem: ItemProblem, walk: CapWalk, rule: FillRule) -> CapChoice | None:
+    """The best layout of some caps beyond those that were walked over."""
+    tried = priced_above(problem, rule, walk.next_cap, TRIED)
+    admitted = [one for one in tried if one.latency_us is not None]
+    if not admitted:
+        return None
+    best = min(admitted, key=lambda one: (one.latency_us, one.fragments))
+    cut = layout(problem.sequence, best.from_bytes, rule)
+    return CapChoice(
+        rule=rule,
+        cut=cut,
+        latency_us=problem.latency_us(cut),
+        from_bytes=_least_cap(problem, cut, rule),
+        to_bytes=best.to_bytes,
+        layouts=walk.layouts + len(tried),
+        is_complete=False,
+    )
+
+
+def _least_cap(problem: ItemProblem, cut: ItemCut, rule: FillRule) -> int:
+    """The least cap that gives this layout: every item but the last of a fragment stays below it by
+    `until`, and every fragment of several items fits by `before`.
+    """
+    ends, sizes = problem.sequence.ends_bytes, problem.sequence.item_bytes
+    spans = list(pairwise((0, *cut)))[1 if rule.first_bytes else 0 :]
+    if rule.rule is Fill.UNTIL:
+        return max(
+            (ends[last] - ends[first] - sizes[last - 1] + 1 for first, last in spans), default=1
+        )
+    least = _started(problem, rule).next_cap
+    fitted = (ends[last] - ends[first] for first, last in spans if last > first + 1)
+    return max(least, *fitted, 1)
 
 
 def _started(problem: ItemProblem, rule: FillRule) -> CapWalk:

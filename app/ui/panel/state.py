@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from app.schemas.answers import current_of
 from app.schemas.base import dump_json, read_part
 from app.schemas.stages import limits_of, stored_stages
-from app.ui.panel.choices import OFFERS, Offers, ShownUnits, example_named, read_example_trace
+from app.ui.panel.choices import OFFERS, Offers, ShownUnits, example_named, read_example_table
 from contract.constraints import ConstraintsOut
 from contract.fit import FitOut
 from contract.limits import MAX_RANGES, MAX_STAGES
@@ -233,7 +233,10 @@ class InputState:
         found = example_named(name)
         given = cls(message=found.message)
         if found.pipeline is None:
-            return replace(given, source=InputSource.TRACE, trace=read_example_trace(found))
+            return replace(given, source=InputSource.TRACE, trace=read_example_table(found))
+        if found.has_items:
+            items, cap = read_example_table(found).strip(), found.first_cap
+            given = cls(has_items=True, items=items, first_cap=cap, current=found.current)
         return given.with_pipeline(found.pipeline)
 
     @classmethod

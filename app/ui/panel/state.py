@@ -309,7 +309,7 @@ class InputState:
         return replace(
             cls.of_answer(answer),
             has_items=True,
-            items=table or "",
+            items=(table or "").rstrip(),
             items_note=note,
             fill=answer.fill.rule,
             first_cap=_format_size(answer.fill.first_bytes),

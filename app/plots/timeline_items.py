@@ -12,7 +12,7 @@ from domain.item_timeline import ItemTimeline
 from domain.timeline import Timeline
 from domain.units import format_bytes
 
-MIN_SEGMENT = 4.0  # px; narrower items stand together
+MIN_ITEM = 4.0  # px; narrower items stand together
 _MAX_NAME = 60  # letters of an item's name
 
 _COLOURS: Colours = MappingProxyType(
@@ -40,12 +40,12 @@ def fragment_words(timeline: Timeline, fragment: int) -> str:
     return "" if timed is None else f", {_words(timed, timed.items_of(fragment))}"
 
 
-def item_segments(plan: Plan, row: int, mark: Mark) -> Iterator[str]:
+def item_spans(plan: Plan, row: int, mark: Mark) -> Iterator[str]:
     """Yield what shows the items of a block: nothing where it is too narrow for two of them."""
     timed = of_items(plan.drawn.timeline)
     if timed is None or plan.scale.is_empty:
         return
-    found = list(_segments(plan, timed, row, mark))
+    found = list(_spans(plan, timed, row, mark))
     if len(found) < 2:
         return
     stage = timed.stages[row]
@@ -70,23 +70,23 @@ def joins_items(plan: Plan) -> bool:
         for row, marks in enumerate(plan.marks)
         for mark in marks
         if not mark.is_run
-        for held, start_us, end_us in _segments(plan, timed, row, mark)
+        for held, start_us, end_us in _spans(plan, timed, row, mark)
         if end_us > start_us
     )
 
 
-def _segments(
+def _spans(
     plan: Plan, timed: ItemTimeline, row: int, mark: Mark
 ) -> Iterator[tuple[range, float, float]]:
     """Yield items that stand together, with their start and end in µs. The first of a block begins
     with it, so that it has the overhead.
     """
-    held, least_us = timed.items_of(mark.first), plan.scale.duration_us(MIN_SEGMENT)
+    held, min_us = timed.items_of(mark.first), plan.scale.duration_us(MIN_ITEM)
     ends = timed.item_ends_us(row, mark.first)
     first, begun_us = held.start, mark.start_us
     for item, end_us in zip(held, ends, strict=True):
         is_last = item == held.stop - 1
-        if is_last or (end_us - begun_us >= least_us and ends[-1] - end_us >= least_us):
+        if is_last or (end_us - begun_us >= min_us and ends[-1] - end_us >= min_us):
             yield range(first, item + 1), begun_us, mark.exit_us if is_last else end_us
             first, begun_us = item + 1, end_us
 

@@ -25,7 +25,7 @@ from app.plots.svg import (
     text_at,
     text_width,
 )
-from app.plots.timeline_items import fragment_words, item_segments
+from app.plots.timeline_items import fragment_words, item_spans
 from app.plots.timeline_plan import (
     BELOW_BAR,
     HEADING,
@@ -248,7 +248,7 @@ def _block(plan: Plan, j: int, mark: Mark, *, is_critical: bool) -> str:
     texts = (f"{which}: {format_bytes(size)}", which)
     text = _draw_number(plan, texts, start, middle, end)
     class_ = "block" + " odd" * (mark.first % 2) + " critical" * is_critical
-    within = item_segments(plan, j, mark)
+    within = item_spans(plan, j, mark)
     return tag("g", tag("title", safe(stated)), *boxes, *within, text, class_=class_)
 
 

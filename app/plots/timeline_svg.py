@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width
-from app.plots.timeline_items import ITEM_STYLE, MIN_SEGMENT, joins_items, of_items
+from app.plots.timeline_items import ITEM_STYLE, MIN_ITEM, joins_items, of_items
 from app.plots.timeline_plan import (
     MARGIN,
     NARROW_PX,
@@ -168,7 +168,7 @@ def _footer(plans: Sequence[Plan], y: float) -> Iterator[str]:
         return
     merged = sum(plan.merged_blocks for plan in plans)
     if not merged and any(map(joins_items, plans)):
-        line = f"Items narrower than {MIN_SEGMENT:g} px stand together."
+        line = f"Items narrower than {MIN_ITEM:g} px stand together."
         yield text_at(MARGIN, y + 14, line, "muted note")
         yield text_at(MARGIN, y + 14 + _LINE, "", "muted note")
         return

@@ -95,14 +95,14 @@ def _tried(problem: ItemProblem, walk: CapWalk, rule: FillRule) -> CapChoice | N
         rule=rule,
         cut=cut,
         latency_us=problem.latency_us(cut),
-        from_bytes=_least_cap(problem, cut, rule),
+        from_bytes=_min_cap(problem, cut, rule),
         to_bytes=best.to_bytes,
         layouts=walk.layouts + len(tried),
         is_complete=False,
     )
 
 
-def _least_cap(problem: ItemProblem, cut: ItemCut, rule: FillRule) -> int:
+def _min_cap(problem: ItemProblem, cut: ItemCut, rule: FillRule) -> int:
     """The least cap that gives this layout: every item but the last of a fragment stays below it by
     `until`, and every fragment of several items fits by `before`.
     """
@@ -112,9 +112,9 @@ def _least_cap(problem: ItemProblem, cut: ItemCut, rule: FillRule) -> int:
         return max(
             (ends[last] - ends[first] - sizes[last - 1] + 1 for first, last in spans), default=1
         )
-    least = _started(problem, rule).next_cap
+    begun = _started(problem, rule).next_cap
     fitted = (ends[last] - ends[first] for first, last in spans if last > first + 1)
-    return max(least, *fitted, 1)
+    return max(begun, *fitted, 1)
 
 
 def _started(problem: ItemProblem, rule: FillRule) -> CapWalk:

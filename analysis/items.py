@@ -281,18 +281,18 @@ def _enough(problem: ItemProblem, cut: ItemCut, place: int, slots: int) -> int:
     return high
 
 
-def most_of_cap(problem: ItemProblem, found: CapChoice) -> int | None:
-    """Return the greatest cap that gives this layout and of which each window holds as many slots
+def most_of_cap(problem: ItemProblem, cut: Sequence[int], to_bytes: int | None) -> int | None:
+    """Return the greatest cap up to `to_bytes` that gives this layout and of which each window holds as many slots
     as of the layout's greatest fragment; None: any greater one does. A cap may be below that
     fragment, which then says the size.
     """
-    largest = max(problem.sequence.fragment_bytes(found.cut))
+    largest = max(problem.sequence.fragment_bytes(cut))
     sizes = [
         max(largest, window.bytes // places)
-        for window, places in zip(problem.windows, problem.places(found.cut), strict=True)
+        for window, places in zip(problem.windows, problem.places(cut), strict=True)
         if window.bytes is not None
     ]
-    return min((one for one in (found.to_bytes, *sizes) if one is not None), default=None)
+    return min((one for one in (to_bytes, *sizes) if one is not None), default=None)
 
 
 def cap_mib(from_bytes: int, to_bytes: int | None) -> float:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from operator import mul
 from statistics import mean, median, stdev
 from typing import Any, TypeVar
@@ -142,3 +143,45 @@ def _cells(
                 f"item {number}, {column.name}: {refusal.detail}", field=_FIELD
             ) from None
     return found
+
+
+_OWN_MEANING = frozenset({"bytes", "name", "ready"})  # headings that are no stage
+
+
+def item_table(columns: Mapping[str, Any]) -> str | None:
+    """Return the table of items as a request has them in columns, None where no table says the
+    same: a stage is called as another column, or a name has a line break or spaces at its ends.
+    """
+    heads, cells = ["bytes"], [columns["bytes"]]
+    if columns.get("names") is not None:
+        heads.insert(0, "name")
+        cells.insert(0, columns["names"])
+    if columns.get("ready_us") is not None:
+        heads.append("ready (us)")
+        cells.append(map(_number, columns["ready_us"]))
+    stages = columns.get("stage_us") or {}
+    for name, column in stages.items():
+        heads.append(f"{name} (us)")
+        cells.append(map(_number, column))
+    if not all(map(_is_stage, stages)) or not all(map(_is_plain, columns.get("names") or ())):
+        return None
+    written = StringIO()
+    rows = csv.writer(written, lineterminator="\n")
+    rows.writerow(heads)
+    rows.writerows(zip(*cells, strict=True))
+    return written.getvalue()
+
+
+def _number(value: float) -> str:
+    """A number of a request, without the point of a whole one."""
+    return repr(value).removesuffix(".0")
+
+
+def _is_stage(name: str) -> bool:
+    """Whether a heading of this name and a unit is that of a stage."""
+    heading = _Column.of(f"{name} (us)")
+    return heading == _Column(name, "us") and name not in _OWN_MEANING and _is_plain(name)
+
+
+def _is_plain(name: str) -> bool:
+    return name == name.strip() and len(name.splitlines()) == 1

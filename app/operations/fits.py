@@ -22,6 +22,7 @@ from app.schemas.base import dump_json
 from app.schemas.fits import fit_out, fit_plot_out
 from app.schemas.stages import stored_stages
 from contract.limits import MAX_SIMULATED
+from contract.optimize import ItemsOptimizeOut
 from domain.errors import LimitReached, StrategyDeclined, UnreadableTrace
 from domain.fit_plot import FitPlot
 from domain.machine import Machine
@@ -376,10 +377,14 @@ class Draw(OperationDefaults[T], Generic[T]):
 
 
 def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
-    """Yield the answer's schedule, and the best fixed size where that is another cut.
+    """Yield the answer's schedule, and the best fixed size where that is another cut; of items the
+    cap in use, else the best one.
 
     Raises StrategyDeclined for an aggregate, and LimitReached.
     """
+    if isinstance(answer, ItemsOptimizeOut):
+        yield from _item_schedules(answer)
+        return
     from app.plots.timeline_plan import DrawnSchedule
     from domain.nested import NestedSchedule
     from domain.timeline import nested_timeline_of, timeline_of
@@ -401,6 +406,25 @@ def answer_schedules(answer: OptimizeOut) -> Iterator[DrawnSchedule]:
     fixed = _fixed_cut(answer)
     if fixed and (levels or fixed != cut) and len(fixed) * len(pipeline) <= MAX_BLOCKS:
         yield DrawnSchedule("best fixed size", timeline_of(pipeline, fixed), bound_us)
+
+
+def _item_schedules(answer: ItemsOptimizeOut) -> Iterator[DrawnSchedule]:
+    """Yield the same of items. Raises LimitReached."""
+    from app.plots.timeline_plan import DrawnSchedule
+    from app.schemas.items import compared_cap, stored_cut, stored_fill, stored_problem
+    from domain.item_timeline import item_timeline_of
+    from domain.items import layout
+
+    problem, cut = stored_problem(answer), stored_cut(answer)
+    _check_blocks(len(cut) * len(problem.pipeline))
+    yield DrawnSchedule("the list", item_timeline_of(problem, cut), answer.lower_bound_us)
+    beside = compared_cap(answer)
+    if beside is None:
+        return
+    name, cap_bytes = beside
+    other = layout(problem.sequence, cap_bytes, stored_fill(answer))
+    if other != cut and len(other) * len(problem.pipeline) <= MAX_BLOCKS:
+        yield DrawnSchedule(name, item_timeline_of(problem, other), answer.lower_bound_us)
 
 
 def _machine_schedules(answer: OptimizeOut, machine: Machine) -> Iterator[DrawnSchedule]:

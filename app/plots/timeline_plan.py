@@ -13,6 +13,7 @@ from app.plots.svg import Tick, nice_above
 from app.text.numbers import format_cost, format_gap, format_sizes
 from app.text.units import PROVEN_BOUND, TimeUnit, format_given_time, format_proven, format_time
 from domain.errors import StrategyDeclined
+from domain.item_timeline import Calculation
 from domain.solution import relative_excess
 from domain.timeline import CriticalPathPart, StageTimeline, Timeline
 from domain.units import format_bytes
@@ -93,6 +94,8 @@ def format_moment(time_us: float) -> str:
 
 def format_stage_cost(stage: StageTimeline) -> str:
     """Return overhead and per-byte cost; minimum and maximum where several ranges are used."""
+    if isinstance(stage, Calculation):
+        return "items become ready"
     used = stage.used_ranges
     overhead = _span({part.overhead_us for part in used})
     per_byte = _span({part.ns_per_byte for part in used})
@@ -106,6 +109,8 @@ def _span(values: set[float]) -> str:
 
 def row_title(stage: StageTimeline, *, is_busiest: bool) -> str:
     """Return what a row is about, shown where it is pointed at."""
+    if isinstance(stage, Calculation):
+        return f"{stage.name}: {format_stage_cost(stage)}, {_last_ready(stage)}"
     mark = ", the bottleneck" if is_busiest else ""
     busy = f"busy {format_time(stage.busy_us)}{_idle(stage, 'between its fragments')}"
     return f"{stage.name}{mark}: {format_stage_cost(stage)}; {busy}"
@@ -113,8 +118,14 @@ def row_title(stage: StageTimeline, *, is_busiest: bool) -> str:
 
 def row_details(stage: StageTimeline, *, is_busiest: bool) -> str:
     """Return what stands behind the costs, where it fits."""
+    if isinstance(stage, Calculation):
+        return f" · {_last_ready(stage)}"
     stated = f" · busy {format_time(stage.busy_us)}{_idle(stage, 'in between')}"
     return stated + (" · bottleneck" if is_busiest else "")
+
+
+def _last_ready(stage: Calculation) -> str:
+    return f"the last after {format_time(stage.exit_us[-1])}"
 
 
 def _idle(stage: StageTimeline, where: str) -> str:

@@ -25,6 +25,7 @@ from app.plots.svg import (
     text_at,
     text_width,
 )
+from app.plots.timeline_items import fragment_words, item_spans
 from app.plots.timeline_plan import (
     BELOW_BAR,
     HEADING,
@@ -43,6 +44,7 @@ from app.plots.timeline_plan import (
 )
 from app.text.numbers import format_excess
 from app.text.units import PROVEN_BOUND, format_given_time
+from domain.item_timeline import Calculation
 from domain.timeline import StageTimeline
 from domain.units import format_bytes
 
@@ -222,13 +224,15 @@ def _bar(plan: Plan, j: int, stage: StageTimeline) -> Iterator[str]:
         else:
             at = bisect_right(firsts, mark.first) - 1
             is_critical = at >= 0 and mark.first <= parts[at].last
-            yield _block(plan, mark, stage, is_critical=is_critical)
+            yield _block(plan, j, mark, is_critical=is_critical)
 
 
-def _block(plan: Plan, mark: Mark, stage: StageTimeline, *, is_critical: bool) -> str:
+def _block(plan: Plan, j: int, mark: Mark, *, is_critical: bool) -> str:
+    stage = plan.drawn.timeline.stages[j]
     size = stage.fragment_bytes[mark.first]
     stated = (
-        f"fragment {stage.number(mark.first)} of {stage.total}: {format_bytes(size)}, "
+        f"fragment {stage.number(mark.first)} of {stage.total}: {format_bytes(size)}"
+        f"{fragment_words(plan.drawn.timeline, mark.first)}, "
         f"{format_moment(mark.start_us)} to {format_moment(mark.exit_us)}"
         + (", critical path" if is_critical else "")
     )
@@ -237,14 +241,20 @@ def _block(plan: Plan, mark: Mark, stage: StageTimeline, *, is_critical: bool) -
     middle = min(end, plan.scale.place(mark.start_us + mark.overhead_us))
     boxes = [
         tag("rect", x=left, width=right - left, height=plan.bar, class_=class_)
-        for left, right, class_ in ((start, middle, "over"), (middle, end, "byte"))
+        for left, right, class_ in ((start, middle, "over"), (middle, end, _part(stage)))
         if right - left >= 0.005
     ]
     which = str(stage.number(mark.first))
     texts = (f"{which}: {format_bytes(size)}", which)
     text = _draw_number(plan, texts, start, middle, end)
     class_ = "block" + " odd" * (mark.first % 2) + " critical" * is_critical
-    return tag("g", tag("title", safe(stated)), *boxes, text, class_=class_)
+    within = item_spans(plan, j, mark)
+    return tag("g", tag("title", safe(stated)), *boxes, *within, text, class_=class_)
+
+
+def _part(stage: StageTimeline) -> str:
+    """What a block is but for its overhead."""
+    return "calc" if isinstance(stage, Calculation) else "byte"
 
 
 def _min_drawn(plan: Plan) -> float:
@@ -275,7 +285,7 @@ def _run(plan: Plan, mark: Mark, stage: StageTimeline, *, overlap: float) -> str
     over, busy = (plan.bar * share for share in mark.shares)
     boxes = [
         tag("rect", x=start, y=plan.bar - top, width=width, height=high, class_=class_)
-        for top, high, class_ in ((over, over, "over"), (busy, busy - over, "byte"))
+        for top, high, class_ in ((over, over, "over"), (busy, busy - over, _part(stage)))
         if high >= 0.005
     ]
     return tag("g", tag("title", safe(_format_run(mark, stage))), *boxes, class_="run")

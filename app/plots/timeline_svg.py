@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.plots.svg import group, line_at, number, safe, shortened, tag, text_at, text_width
+from app.plots.timeline_items import ITEM_STYLE, MIN_ITEM, joins_items, of_items
 from app.plots.timeline_plan import (
     MARGIN,
     NARROW_PX,
@@ -80,7 +81,7 @@ def timeline_picture(
     ident = f"timeline-{_digest(schedules, window)}"
     plans = planned(schedules, ident, window)
     from_us, to_us = window or (0.0, span_us)
-    is_merged = any(plan.merged_blocks for plan in plans)
+    is_merged = any(plan.merged_blocks or joins_items(plan) for plan in plans)
     return Picture(_element(schedules, plans, rules), span_us, from_us, to_us, is_merged)
 
 
@@ -94,6 +95,8 @@ def _within(window: tuple[float, float] | None, span_us: float) -> tuple[float, 
 
 def _element(schedules: Sequence[DrawnSchedule], plans: Sequence[Plan], rules: str) -> str:
     ident = plans[0].ident
+    if rules and of_items(schedules[0].timeline):
+        rules += ITEM_STYLE
     legend, legend_lines = _legend(schedules, ident)
     top = _TITLE + _LEGEND * legend_lines + 8
     bottom = top + sum(plan.height + _BETWEEN for plan in plans)
@@ -140,6 +143,8 @@ def _digest(schedules: Sequence[DrawnSchedule], window: tuple[float, float] | No
     for one in schedules:
         # Of the bound what is shown: its last bits differ from machine to machine.
         digest.update(repr((one.heading, one.proof, one.timeline.delay_us)).encode())
+        if (timed := of_items(one.timeline)) is not None:
+            digest.update(timed.sequence.digest.encode())
         for stage in one.timeline.stages:
             digest.update(repr(stage.stage).encode())
             digest.update(array("q", stage.fragment_bytes).tobytes())
@@ -162,6 +167,11 @@ def _footer(plans: Sequence[Plan], y: float) -> Iterator[str]:
         )
         return
     merged = sum(plan.merged_blocks for plan in plans)
+    if not merged and any(map(joins_items, plans)):
+        line = f"Items narrower than {MIN_ITEM:g} px stand together."
+        yield text_at(MARGIN, y + 14, line, "muted note")
+        yield text_at(MARGIN, y + 14 + _LINE, "", "muted note")
+        return
     if not merged and plans[0].is_window:
         # As high as the picture of all of it, which a page exchanges for this one.
         yield text_at(MARGIN, y + 14, "Every block is drawn for itself.", "muted note")
@@ -201,6 +211,8 @@ def _legend(schedules: Sequence[DrawnSchedule], ident: str) -> tuple[list[str], 
     entries = list(_entries(schedules, ident))
     narrow, lines = _placed(entries, NARROW_PX, 0)
     _, wide_lines = _placed(entries, WIDE_PX, 0)
+    if of_items(schedules[0].timeline) is not None:
+        lines = max(lines, wide_lines + 1)  # where it is wide a page hides the first line
     wide, _ = _placed(entries, WIDE_PX, lines - wide_lines)
     return [group(narrow, class_="narrow"), group(wide, class_="wide")], lines
 
@@ -221,6 +233,18 @@ def _placed(entries: Sequence[tuple[str, str]], px: float, line: int) -> tuple[l
 
 
 def _entries(schedules: Sequence[DrawnSchedule], ident: str) -> Iterator[tuple[str, str]]:
+    timed = of_items(schedules[0].timeline)
+    if timed is not None and timed.has_calculation:
+        yield "calculation", tag("rect", width=26.0, height=16.0, class_="calc")
+    if timed is not None:
+        yield (
+            "item",
+            "".join(
+                tag("rect", x=x, width=13.0, height=16.0, class_=class_)
+                for x in (0.0, 13.0)
+                for class_ in ("byte", "within")
+            ),
+        )
     yield "overhead", tag("rect", width=26.0, height=16.0, class_="over")
     yield "bytes", tag("rect", width=26.0, height=16.0, class_="byte")
     yield "idle", tag("rect", width=26.0, height=16.0, fill=f"url(#{ident}-idle)")

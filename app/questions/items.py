@@ -297,19 +297,24 @@ def items_problem(
         raise ItemsDeclined(
             "items need the time of every stage, and this is an aggregate", field=field_of(source)
         )
-    most = limits.max_fragments
-    if len(sequence) > fragment_cap:
-        most = min(fragment_cap, most or fragment_cap)
-    capped = FragmentLimits(
-        limits.min_fragment_bytes, limits.max_fragment_bytes, limits.alignment_bytes, most
-    )
     try:
+        capped = within_cap(limits, len(sequence), fragment_cap)
         problem = item_problem_of(model, sequence, capped, max_fragment_items=max_fragment_items)
         problem.check_feasible()
         return problem
     except SluiceError as refusal:
         refusal.field = _field_in_request(refusal.field, source)
         raise
+
+
+def within_cap(limits: FragmentLimits, count: int, fragment_cap: int) -> FragmentLimits:
+    """Return the limits with this cap on fragments, where there are more items."""
+    if count <= fragment_cap:
+        return limits
+    most = min(fragment_cap, limits.max_fragments or fragment_cap)
+    return FragmentLimits(
+        limits.min_fragment_bytes, limits.max_fragment_bytes, limits.alignment_bytes, most
+    )
 
 
 @dataclass(frozen=True, slots=True)

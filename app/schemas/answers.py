@@ -13,7 +13,7 @@ from contract.optimize import (
     OptimizeOut,
 )
 from domain.default_sizes import CURRENT
-from domain.errors import ItemsDeclined, UnreadableRecord
+from domain.errors import ItemsDeclined, StrategyDeclined, UnreadableRecord
 from domain.pipeline import unique_names
 
 
@@ -31,6 +31,19 @@ def read_answer(body: bytes, *, items: bool = False) -> OptimizeOut:
         raise ItemsDeclined(
             "this answer is of a message that is cut between items alone: what is asked for needs "
             "one that may be cut at any byte"
+        )
+    return found
+
+
+def read_items_answer(body: bytes) -> ItemsOptimizeOut:
+    """Return a stored answer about items. Raises UnreadableRecord, and StrategyDeclined for one of
+    a message that may be cut at any byte.
+    """
+    found = read_answer(body, items=True)
+    if not isinstance(found, ItemsOptimizeOut):
+        raise StrategyDeclined(
+            "this answer is of a message that may be cut at any byte: a curve over caps needs one "
+            "that is cut between items"
         )
     return found
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.schemas.stages import limits_of, stored_pipeline
-from contract.items import ItemsOut
+from analysis.items import most_of_cap
+from app.schemas.items import stored_cut, stored_fill, stored_problem
 from contract.optimize import ItemsOptimizeOut, OptimizeOut
 from domain.errors import InconsistentInput, InvalidInput, StrategyDeclined
-from domain.items import FillRule, ItemSequence, item_problem_of
+from domain.items import layout
 from exports.targets.item_cuts import AnsweredItems, ItemTarget, item_target_named
 from exports.targets.target import PLAIN_TEXT
 
@@ -51,25 +51,16 @@ def item_setting(answer: OptimizeOut, name: str, options: Mapping[str, str]) -> 
 
 def _answered(answer: ItemsOptimizeOut) -> AnsweredItems:
     """What the answer says, as the domain has it."""
-    assert answer.pipeline is not None, "items cross stages"
-    sequence, cut, last = _sequence(answer.items), list[int](), 0
-    for count in answer.fragment_items:
-        last += count
-        cut.append(last)
-    fill = FillRule.named(answer.fill.rule, answer.fill.first_bytes)
-    assert fill is not None, "a stored answer has a rule"
-    best, profile = answer.best_cap, answer.profile
+    problem, fill, best = stored_problem(answer), stored_fill(answer), answer.best_cap
+    profile, caps = answer.profile, None
+    if best is not None:
+        cut = layout(problem.sequence, best.from_bytes, fill)
+        caps = best.from_bytes, most_of_cap(problem, cut, best.to_bytes)
     return AnsweredItems(
-        problem=item_problem_of(
-            stored_pipeline(answer.pipeline), sequence, limits_of(answer.constraints)
-        ),
+        problem=problem,
         fill=fill,
-        cut=tuple(cut),
+        cut=stored_cut(answer),
         lower_bound_us=answer.lower_bound_us,
-        caps=None if best is None else (best.from_bytes, best.to_bytes),
+        caps=caps,
         profile=f"profile '{profile.name}', revision {profile.revision}" if profile else "",
     )
-
-
-def _sequence(items: ItemsOut) -> ItemSequence:
-    return ItemSequence.of(items.bytes, items.ready_us, stage_us=items.stage_us, names=items.names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import accumulate
 
 from analysis.items import (
     ItemLimit,
@@ -13,12 +14,13 @@ from analysis.items import (
     PricedCap,
     WindowSlots,
 )
-from app.questions.items import AskedItems, PreparedItems
+from app.questions.items import AskedItems, PreparedItems, within_cap
+from app.schemas.answers import with_unique_names
 from app.schemas.base import notices_out, refused_fields, revision_out, same_named, timestamp
 from app.schemas.fits import fit_out, given_fit_out
 from app.schemas.in_flight import ends_of
 from app.schemas.source import options_of, source_of
-from app.schemas.stages import constraints_out, limits_of, pipeline_or_none
+from app.schemas.stages import constraints_out, limits_of, pipeline_or_none, stored_stages
 from app.schemas.uncertainty import draws_of, with_sentence
 from app.text.in_flight import format_in_budget
 from app.text.numbers import format_count, format_counted, format_percent, format_size
@@ -47,7 +49,14 @@ from domain.errors import (
     InvalidInput,
     ItemsDeclined,
 )
-from domain.items import CapChoice, FillRule, ItemProblem, ItemSequence
+from domain.items import (
+    CapChoice,
+    Fill,
+    FillRule,
+    ItemProblem,
+    ItemSequence,
+    item_problem_of,
+)
 from domain.machine import Machine
 from domain.pipeline import Pipeline
 from domain.profile import ProfileRevision
@@ -358,6 +367,49 @@ def limit_out(problem: ItemProblem, path: ItemPath, *, is_loading: bool = False)
 
 
 # --- as it is read --------------------------------------------------------------------------------
+
+
+def stored_problem(answer: ItemsOptimizeOut, *, fragment_cap: int | None = None) -> ItemProblem:
+    """Return what a stored answer is about, its stages with names of their own; the service's own
+    cap on fragments counts where it is given. Raises InvalidInput.
+    """
+    named = with_unique_names(answer)
+    assert named.pipeline is not None, "items cross stages"
+    sequence, limits = stored_sequence(answer), limits_of(answer.constraints, items=True)
+    if fragment_cap is not None:
+        limits = within_cap(limits, len(sequence), fragment_cap)
+    return item_problem_of(
+        stored_stages(named.pipeline),
+        sequence,
+        limits,
+        max_fragment_items=answer.constraints.max_fragment_items,
+    )
+
+
+def stored_sequence(answer: ItemsOptimizeOut) -> ItemSequence:
+    """Return the items of a stored answer."""
+    items = answer.items
+    return ItemSequence.of(items.bytes, items.ready_us, stage_us=items.stage_us, names=items.names)
+
+
+def stored_fill(answer: ItemsOptimizeOut) -> FillRule:
+    """Return how a stored answer has fragments filled."""
+    return FillRule(Fill(answer.fill.rule), answer.fill.first_bytes)
+
+
+def stored_cut(answer: ItemsOptimizeOut) -> tuple[int, ...]:
+    """Return the ends of a stored answer's cut."""
+    return tuple(accumulate(answer.fragment_items))
+
+
+def compared_cap(answer: ItemsOptimizeOut) -> tuple[str, int] | None:
+    """Return the cap that a list is compared with, its name and bytes: the one in use, else the
+    best; None where neither is slower.
+    """
+    current, best = answer.current, answer.best_cap
+    if current is not None and current.loss > 0.0:
+        return "your cap", current.cap_bytes
+    return None if best is None or best.loss <= 0.0 else ("the best cap", best.from_bytes)
 
 
 def items_facts(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:

@@ -69,7 +69,7 @@ def one_cap_mib(found: ItemsSolved) -> float | None:
     best = found.best_cap
     if best is None:
         return None
-    return cap_mib(best.from_bytes, most_of_cap(found.solution.problem, best))
+    return cap_mib(best.from_bytes, most_of_cap(found.solution.problem, best.cut, best.to_bytes))
 
 
 def what_to_set(fill: FillRule, found: ItemsSolved) -> str:
@@ -104,7 +104,7 @@ def _buffers_words(found: ItemsSolved, best: CapChoice, against: tuple[float, st
     less.
     """
     problem, latency_us = found.solution.problem, found.solution.latency_us
-    size = most_of_cap(problem, best) or best.from_bytes
+    size = most_of_cap(problem, best.cut, best.to_bytes) or best.from_bytes
     words = f"Set {_buffers(problem, problem.places(best.cut)[0], size)}"
     if against is not None:
         words += f": {format_against(best.latency_us, *against)}"

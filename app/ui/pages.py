@@ -42,7 +42,7 @@ JOINED = {
     "common.js": ("sluice.js", "numbers.js"),
     "workbench.css": ("input.css", "timeline.css", "answer.css", "take_away.css"),
     "workbench.js": (
-        *("units.js", "sheet.js", "paste.js", "input.js", "trace.js"),
+        *("units.js", "sheet.js", "paste.js", "input.js", "trace.js", "items_file.js"),
         *("charts.js", "answer.js", "take_away.js"),
     ),
 }

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +103,17 @@ class ListedLayouts:
     from_bytes: Ints
     fragments: Ints
     latency_us: Floats
+
+
+class CapStep(NamedTuple):
+    """A layout, what it takes (infinite: it is not admitted, and fragments are 0), and the caps
+    that give it; `to_bytes` 0: every greater one does.
+    """
+
+    fragments: int
+    latency_us: float
+    from_bytes: int
+    to_bytes: int
 
 
 @dataclass(frozen=True)
@@ -232,6 +244,13 @@ class PlainItems:
             rest[:-1] = np.minimum(rest[:-1], done[:0:-1])
         rest[-1] = 0.0
         return rest
+
+    def cap_steps(self, arrays: ItemArrays, walk: CapWalk) -> Iterator[CapStep]:
+        """Yield each layout that is left of a walk."""
+        while cap := walk.next_cap:
+            walk = self.walk_caps(arrays, replace(walk, latency_us=inf, fragments=0, to_bytes=0), 1)
+            last = walk.to_bytes if walk.fragments else max(0, walk.next_cap - 1)
+            yield CapStep(walk.fragments, walk.latency_us, cap, last)
 
     def walk_caps(self, arrays: ItemArrays, walk: CapWalk, work: int) -> CapWalk:
         """Go on with a walk until about so many fragments were made."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from solvers.kernels.item_draws import ItemDraws
 from solvers.kernels.items import (
+    CapStep,
     CapWalk,
     Ends,
     ItemArrays,
@@ -223,6 +224,16 @@ class NativeItems:
             raise MemoryError
         return rest
 
+    def cap_steps(self, arrays: ItemArrays, walk: CapWalk) -> Iterator[CapStep]:
+        """Yield each layout that is left of a walk. Raises MemoryError."""
+        of, state = _items(arrays), _caps_of(walk)
+        while cap := state.next_cap:
+            state.latency_us, state.fragments, state.to_bytes = inf, 0, 0
+            if self._caps(of, ctypes.byref(state), 1, None) < 0:
+                raise MemoryError
+            last = state.to_bytes if state.fragments else max(0, state.next_cap - 1)
+            yield CapStep(state.fragments, state.latency_us, cap, last)
+
     def walk_caps(self, arrays: ItemArrays, walk: CapWalk, work: int) -> CapWalk:
         """Go on with a walk until about so many fragments were made. Raises MemoryError."""
         return self._walked(arrays, walk, work, None)
@@ -279,7 +290,7 @@ class NativeItems:
     def _walked(
         self, arrays: ItemArrays, walk: CapWalk, work: int, listed: _Layouts | None
     ) -> CapWalk:
-        state = _Caps(*(int(walk.is_before), walk.first_bytes, walk.next_cap, walk.last_cap))
+        state = _caps_of(walk)
         state.layouts, state.latency_us, state.fragments = (
             walk.layouts,
             walk.latency_us,
@@ -350,6 +361,11 @@ class NativeLabels:
         out = ctypes.byref(count), ctypes.byref(bound), ctypes.byref(work)
         latency: float = self._kernels.labels_best(self._handle, address_of(ends), *out)
         return LabelsFound(latency, _found(ends, count.value), bound.value, work.value)
+
+
+def _caps_of(walk: CapWalk) -> _Caps:
+    """Where a walk over caps begins."""
+    return _Caps(int(walk.is_before), walk.first_bytes, walk.next_cap, walk.last_cap)
 
 
 def _items(arrays: ItemArrays) -> _Items:

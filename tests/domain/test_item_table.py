@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.limits import MAX_OVERHEAD_US
 from domain.errors import InvalidInput
-from domain.item_table import read_item_table
+from domain.item_table import item_table, read_item_table
 
 
 def test_every_kind_of_column_is_read() -> None:
@@ -80,3 +81,57 @@ def test_too_many_calculations_are_refused() -> None:
     heading = ",".join(["bytes", *["ready (us)"] * 101])
     with pytest.raises(InvalidInput, match="at most 100 columns ready"):
         read_item_table(f"{heading}\n{','.join('1' * 102)}\n")
+
+
+# --- written --------------------------------------------------------------------------------------
+
+NAMES = st.text(min_size=1, max_size=12).filter(lambda name: name == name.strip())
+TIMES = st.floats(0.0, MAX_OVERHEAD_US)
+
+
+@st.composite
+def some_columns(draw: st.DrawFn) -> dict[str, object]:
+    """Columns of one length, as a request has them."""
+    count = draw(st.integers(1, 5))
+
+    def column(cells: st.SearchStrategy[object]) -> st.SearchStrategy[list[object]]:
+        return st.lists(cells, min_size=count, max_size=count)
+
+    found: dict[str, object] = {"bytes": draw(column(st.integers(1, 2**40)))}
+    if draw(st.booleans()):
+        found["names"] = draw(column(NAMES))
+    if draw(st.booleans()):
+        found["ready_us"] = draw(column(TIMES))
+    stages = draw(st.dictionaries(NAMES, column(TIMES), max_size=2))
+    return found | ({"stage_us": stages} if stages else {})
+
+
+@given(some_columns())
+def test_what_is_written_is_read_again(columns: dict[str, object]) -> None:
+    """Or nothing is written."""
+    text = item_table(columns)
+    if text is not None:
+        assert read_item_table(text).items == columns
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"names": ["a\nb"]},
+        {"names": [" a"]},
+        {"stage_us": {"ready": [1.0]}},
+        {"stage_us": {"copy\r": [1.0]}},
+    ],
+)
+def test_what_no_table_says_is_not_written(more: dict[str, object]) -> None:
+    assert item_table({"bytes": [1], **more}) is None
+
+
+def test_whole_times_have_no_point() -> None:
+    columns = {
+        "bytes": [4, 2],
+        "ready_us": [1.0, 2.5],
+        "names": None,
+        "stage_us": {"copy": [0.0, 3.0]},
+    }
+    assert item_table(columns) == "bytes,ready (us),copy (us)\n4,1,0\n2,2.5,3\n"

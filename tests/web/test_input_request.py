@@ -32,7 +32,10 @@ def mistakes(entry: InputState) -> dict[str, str]:
     return dict(refusal.value.entry.mistakes)
 
 
-@pytest.mark.parametrize("example", EXAMPLES[:-1], ids=lambda one: one.name)
+PIPELINES = [one for one in EXAMPLES if one.pipeline is not None and not one.has_items]
+
+
+@pytest.mark.parametrize("example", PIPELINES, ids=lambda one: one.name)
 def test_published_pipelines_come_back_as_they_are(example) -> None:  # type: ignore[no-untyped-def]
     """An example, through its texts, is the very pipeline that was published."""
     asked = asked_of(InputState.of_example(example.name))

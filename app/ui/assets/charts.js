@@ -341,13 +341,18 @@ window.SluiceCharts = (() => {
   /** Draw every chart of the page, also those that nobody has come near to. */
   const drawEvery = () => Promise.all([...waiting.keys()].filter((place) => place.isConnected).map(drawNow));
 
-  function startChart(place) {
+  /** Have `make(data, choice)` give the option of a chart once somebody comes near it. */
+  function startWith(place, make) {
     const data = Sluice.data(`${place.dataset.chart}-data`);
-    if (data && makers[data.kind]) {
+    if (data && make) {
       disposeRemoved();
-      waiting.set(place, makers[data.kind](data, choiceOf(place.dataset.chart)));
+      waiting.set(place, make(data, choiceOf(place.dataset.chart)));
       near.observe(place);
     }
+  }
+
+  function startChart(place) {
+    startWith(place, makers[Sluice.data(`${place.dataset.chart}-data`)?.kind]);
   }
 
   function startChoice(group) {
@@ -370,5 +375,5 @@ window.SluiceCharts = (() => {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   document.addEventListener("htmx:after:swap", disposeRemoved);
   window.addEventListener("beforeprint", drawEvery);
-  return {base, axis, mount, colours, drawEvery};
+  return {base, axis, mount, colours, drawEvery, startWith, styleOf, bytesAxis, latencyAxis};
 })();

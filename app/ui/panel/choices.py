@@ -143,18 +143,29 @@ KINDS = (
     ("indirect", "latencies and inter-arrival times"),
     ("logp", "LogP signatures"),
 )
+FILLS = (
+    ("until", "with the item that reaches it: DDP"),
+    ("before", "before the item that exceeds it: packed"),
+)
 SAID = (("", "not said"), ("true", "yes"), ("false", "no"))
 
 
 @dataclass(frozen=True, slots=True)
 class InputExample:
-    """A ready example: a pipeline, or a file of measurements where that is None."""
+    """A ready example: a pipeline, or a file of measurements where that is None.
+
+    Where `has_items` a file of them is the message, with a cap of the first fragment, and one in
+    use.
+    """
 
     name: str
     words: str
     about: str
     message: str
     pipeline: Pipeline | None = None
+    has_items: bool = False
+    first_cap: str = ""
+    current: str = ""
 
 
 def _pipeline_of(name: str) -> Pipeline:
@@ -178,6 +189,16 @@ _MEASURED = InputExample(
     "stage times of a local path: copies, CRC-32, loopback TCP and a file written to disk",
     "1 MiB",
 )
+_GRADIENTS = InputExample(
+    "resnet50-gradients",
+    "DDP buckets",
+    "the gradients of a ResNet-50, cut between tensors; costs and times of backward are assumed",
+    "",
+    pipeline_of_lines([("all-reduce", 1500.0, 1.818)]),
+    has_items=True,
+    first_cap="1 MiB",
+    current="25 MiB",
+)
 EXAMPLES = (
     InputExample(
         _STAGING,
@@ -186,6 +207,7 @@ EXAMPLES = (
         "16 MiB",
         _pipeline_of(_STAGING),
     ),
+    _GRADIENTS,
     *(
         InputExample(one.name, _WORDS[one.name][0], one.source, _WORDS[one.name][1], one.pipeline)
         for one in paper_profiles()
@@ -221,6 +243,7 @@ class Offers:
     methods: tuple[tuple[str, str], ...] = METHODS
     shapes: tuple[tuple[str, str], ...] = SHAPES
     said: tuple[tuple[str, str], ...] = SAID
+    fills: tuple[tuple[str, str], ...] = FILLS
 
     @property
     def asked(self) -> Mapping[str, Asked]:
@@ -268,8 +291,8 @@ def example_named(name: str) -> InputExample:
     return found
 
 
-def read_example_trace(example: InputExample) -> str:
-    """Return the measurements of an example that is a trace."""
+def read_example_table(example: InputExample) -> str:
+    """Return the measurements of an example that is a trace, or its items."""
     return (FOLDER / f"{example.name}.csv").read_text(encoding="utf-8")
 
 

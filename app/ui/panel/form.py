@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from app.registry import VERBS
 from app.schemas.base import dump_json, parse_json
+from app.schemas.items import asked_items
 from app.ui.panel.request import request_of
 from app.ui.panel.state import MAX_ROWS, InputState, StageRow
 from contract.optimize import OptimizeIn
@@ -33,7 +34,10 @@ def asked_of(entry: InputState) -> OptimizeIn:
     try:
         asked = parse_json(OptimizeIn, dump_json(request.document))
         # What fields say together is checked where the question is made.
-        VERBS["optimize"].module("request").optimize_question(asked)
+        if asked.items is None:
+            VERBS["optimize"].module("request").optimize_question(asked)
+        else:
+            asked_items(asked)
     except SluiceError as refusal:
         raise InvalidForm(entry.with_mistakes(request.mistakes_in(refusal))) from None
     return asked

@@ -29,6 +29,8 @@ _LIMITS = (
     ("alignment", "alignment_bytes"),
     ("max_fragments", "max_fragments"),
 )
+_LIMITS_OF_ITEMS = tuple(pair for pair in _LIMITS if pair[0] in ("max_fragment", "max_fragments"))
+_ITEM_COLUMNS = {"bytes": "bytes", "ready_us": "ready", "names": "name"}
 Row = tuple[int, StageRow]
 
 
@@ -47,7 +49,8 @@ class InputRequest:
         """Return what an error means for this request, by field; "" for what fits none."""
         found: dict[str, str] = {}
         for problem in field_problems(error):
-            found.setdefault(self._field(problem.pointer), problem.detail)
+            which = _item_of(problem.pointer)
+            found.setdefault(self._field(problem.pointer), f"{which}{problem.detail}")
         if not found:
             found[self._field(f"/{error.field}") if error.field else ""] = error.detail
         return found
@@ -112,23 +115,51 @@ class _Reader:
         """Return all but where the costs come from."""
         entry = self.entry
         document: dict[str, Any] = {
-            "message_bytes": self._size("message", "/message_bytes", needed=True),
+            **(self._items() if entry.asks_items else self._message()),
             "constraints": self._constraints(),
-            "strategy": entry.strategy,
-            "allow_refragmentation": entry.may_refragment,
             "relative_gap": self._share("relative_gap", "/relative_gap"),
             "time_limit_s": self._number("time_limit", "/time_limit_s", maximum=MAX_TIME_LIMIT_S),
         }
-        self.places |= {"/strategy": "strategy", "/save_as": "save_as"}
-        self.places["/allow_refragmentation"] = "may_refragment"
+        self.places["/save_as"] = "save_as"
+        if uncertainty := self.uncertainty():
+            document["uncertainty"] = {**document.get("uncertainty", {}), **uncertainty}
+        if entry.save_as and entry.source is InputSource.TABLE:
+            document["save_as"] = entry.save_as
+        return document
+
+    def _message(self) -> dict[str, Any]:
+        """Return a message that may be cut at any byte, and what is asked of such alone."""
+        entry = self.entry
+        document: dict[str, Any] = {
+            "message_bytes": self._size("message", "/message_bytes", needed=True),
+            "strategy": entry.strategy,
+            "allow_refragmentation": entry.may_refragment,
+        }
+        self.places |= {"/strategy": "strategy", "/allow_refragmentation": "may_refragment"}
         if entry.strategy == "static" or entry.static_size:
             document["static_bytes"] = self._size(
                 "static_size", "/static_bytes", needed=entry.strategy == "static"
             )
-        if uncertainty := self.uncertainty():
-            document["uncertainty"] = uncertainty
-        if entry.save_as and entry.source is InputSource.TABLE:
-            document["save_as"] = entry.save_as
+        return document
+
+    def _items(self) -> dict[str, Any]:
+        """Return items, and how a cap is filled where that is not as ever."""
+        from domain.item_table import read_item_table
+
+        entry, document = self.entry, dict[str, Any]()
+        self.places |= {"/items": "items", "/fill": "fill"}
+        try:
+            table = read_item_table(entry.items)
+            document["items"] = table.items
+            if table.ready_relative is not None:
+                document["uncertainty"] = {"ready_relative": table.ready_relative}
+        except InvalidInput as refusal:
+            self.mistakes["items"] = refusal.detail
+        fill: dict[str, Any] = {"rule": entry.fill} if entry.fill != "until" else {}
+        if (size := self._size("first_cap", "/fill/first_bytes", needed=False)) is not None:
+            fill = {"rule": entry.fill, "first_bytes": size}
+        if fill:
+            document["fill"] = fill
         return document
 
     def uncertainty(self) -> dict[str, Any]:
@@ -299,13 +330,13 @@ class _Reader:
 
     def _constraints(self) -> dict[str, int]:
         found = {}
-        for name, key in _LIMITS:
+        for name, key in _LIMITS_OF_ITEMS if self.entry.asks_items else _LIMITS:
             pointer = f"/constraints/{key}"
             self.places[f"/{key}"] = name
             read = self._count if key == "max_fragments" else self._given_size
             if (value := read(name, pointer)) is not None:
                 found[key] = value
-        self.places["/constraints"] = "min_fragment"
+        self.places["/constraints"] = "max_fragment" if self.entry.asks_items else "min_fragment"
         return found
 
     def _given_size(self, name: str, pointer: str) -> int | None:
@@ -389,3 +420,16 @@ def _stages(rows: Iterable[StageRow]) -> list[list[Row]]:
             stages.append([(number, row)])
         goes_on = bool(row.up_to)
     return stages
+
+
+def _item_of(pointer: str) -> str:
+    """Return which item and column a pointer into a table of items means, as its reader says it."""
+    steps = pointer.split("/")[1:]
+    if len(steps) < 2 or steps[0] != "items":
+        return ""
+    column, rest = _ITEM_COLUMNS.get(steps[1]), steps[2:]
+    if column is None and rest:
+        column, rest = rest[0].replace("~1", "/").replace("~0", "~"), rest[1:]
+    if column is None:
+        return ""
+    return f"item {int(rest[0]) + 1}, {column}: " if rest and rest[0].isdigit() else f"{column}: "

@@ -7,19 +7,20 @@ stage with several fit ranges is several rows, of which the first has its name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from app.schemas.answers import current_of
 from app.schemas.base import dump_json, read_part
 from app.schemas.stages import limits_of, stored_stages
-from app.ui.panel.choices import OFFERS, Offers, ShownUnits, example_named, read_example_trace
+from app.ui.panel.choices import OFFERS, Offers, ShownUnits, example_named, read_example_table
 from contract.constraints import ConstraintsOut
 from contract.fit import FitOut
 from contract.limits import MAX_RANGES, MAX_STAGES
-from contract.optimize import OptimizeOut
+from contract.optimize import ItemsOptimizeOut, OptimizeOut
 from contract.pipeline import PipelineOut
+from domain.item_table import item_table
 from domain.machine import Machine
 from domain.pipeline import Pipeline, Stage, unique_names
 from domain.problem import FragmentLimits
@@ -28,6 +29,7 @@ from domain.units import CostUnit, OverheadUnit, format_bytes, format_number
 from models.records import AnswerRecord
 
 MAX_ROWS = MAX_STAGES * MAX_RANGES
+MAX_SHOWN_ITEMS = 10_000  # of an answer, beside it
 _EMPTY_ROWS = 3
 STAGE_FIELDS = ("name", "overhead", "cost", "up_to")
 UNIT_FIELDS = ("overhead_unit", "cost_unit", "delay")
@@ -95,6 +97,11 @@ class InputState:
     stages_overlap: str = ""
     several_at_once: str = ""
     message: str = "64 KiB"
+    has_items: bool = False  # in the place of the message
+    items: str = ""
+    items_note: str = ""  # why those of an answer are not there
+    fill: str = "until"
+    first_cap: str = ""
     current: str = ""
     relative: str = ""
     min_fragment: str = ""
@@ -134,6 +141,11 @@ class InputState:
     def sources(self) -> tuple[InputSource, ...]:
         """Where the costs may come from: a fit only where one is at hand."""
         return tuple(one for one in InputSource if one is not InputSource.FIT or self.fit)
+
+    @property
+    def asks_items(self) -> bool:
+        """Whether items are asked about: a trace is fitted for a message first."""
+        return self.has_items and self.source is not InputSource.TRACE
 
     @property
     def has_constraints(self) -> bool:
@@ -196,9 +208,8 @@ class InputState:
             "kind",
             *("columns", "test", "run", "where"),
             "stages_overlap",
-            "message",
-            "current",
-            "relative",
+            *("message", "current", "first_cap", "relative"),
+            *("items", "fill"),
         )
         places = (*before, *chosen, *_UNUSUAL)
         return next((name for name in places if name in self.mistakes), "")
@@ -222,7 +233,10 @@ class InputState:
         found = example_named(name)
         given = cls(message=found.message)
         if found.pipeline is None:
-            return replace(given, source=InputSource.TRACE, trace=read_example_trace(found))
+            return replace(given, source=InputSource.TRACE, trace=read_example_table(found))
+        if found.has_items:
+            items, cap = read_example_table(found).strip(), found.first_cap
+            given = cls(has_items=True, items=items, first_cap=cap, current=found.current)
         return given.with_pipeline(found.pipeline)
 
     @classmethod
@@ -238,6 +252,7 @@ class InputState:
             overhead_unit=_one_of(OverheadUnit, given, "overhead_unit", other="unspecified"),
             cost_unit=_one_of(CostUnit, given, "cost_unit", other="unspecified"),
             may_refragment="may_refragment" in given,
+            has_items="has_items" in given,
             **texts,
         )
 
@@ -279,6 +294,27 @@ class InputState:
         current = current_of(answer)
         is_whole = current is not None and current >= answer.message_bytes
         return replace(found, current="whole" if is_whole else _format_size(current))
+
+    @classmethod
+    def of_items(cls, answer: ItemsOptimizeOut) -> InputState:
+        """Return the question of a stored answer about items."""
+        items, current = answer.items, answer.current
+        table, note = None, ""
+        if len(items.bytes) > MAX_SHOWN_ITEMS:
+            note = f"{len(items.bytes)} items are too many to stand here: paste them again"
+        else:
+            table = item_table(asdict(items))
+            note = "" if table else "no table says these items: their names are not of one"
+        is_whole = current is not None and current.cap_bytes == answer.message_bytes
+        return replace(
+            cls.of_answer(answer),
+            has_items=True,
+            items=(table or "").rstrip(),
+            items_note=note,
+            fill=answer.fill.rule,
+            first_cap=_format_size(answer.fill.first_bytes),
+            current="whole" if is_whole else _format_size(current.cap_bytes if current else None),
+        )
 
     @classmethod
     def of_record(cls, record: AnswerRecord) -> InputState:
@@ -384,6 +420,7 @@ _TEXTS = (
     *("columns", "test", "run", "where"),
     "stages_overlap",
     "several_at_once",
+    *("items", "fill", "first_cap"),
     "current",
     "relative",
     *(name for name in _UNUSUAL if name != "may_refragment"),

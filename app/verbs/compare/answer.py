@@ -115,7 +115,7 @@ def compared_between(
         profile=revision_out(across.found.profile),
         items=items_out(problem.sequence),
         fill=fill_out(question.fill),
-        constraints=constraints_out(across.limits),
+        constraints=constraints_out(across.limits, across.problem.max_fragment_items),
         rows=tuple(_items_row(question, *row) for row in found),
         warnings=notices_out(across.notices(sizes)),
     )

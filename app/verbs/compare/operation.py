@@ -218,9 +218,15 @@ def _of_items(
     from app.questions.items import items_across
 
     sequence, fill = compared_items(asked)
-    source, limits = costs or source_of(asked), limits_of(asked.constraints)
+    source, limits = costs or source_of(asked), limits_of(asked.constraints, items=True)
     across = items_across(
-        source, options_of(asked), stored, sequence, limits, settings.max_fragments
+        source,
+        options_of(asked),
+        stored,
+        sequence,
+        limits,
+        settings.max_fragments,
+        max_fragment_items=asked.constraints.max_fragment_items,
     )
     question = items_question(asked, across.problem, fill)
     return CompareItems(question, across, partial(as_job, asked))

@@ -149,7 +149,7 @@ def of_items(
         latency_optimal=same_named(LatencyOptimalOut, found.latency_optimal),
         calculation_for_full_hiding_us=None,
         counts=(),
-        constraints=constraints_out(across.limits),
+        constraints=constraints_out(across.limits, across.problem.max_fragment_items),
         pipeline=pipeline_out(asked.problem.pipeline),
         profile=revision_out(across.found.profile),
         id=id,

@@ -241,9 +241,15 @@ def _of_items(asked: HideIn, stored: Stored, settings: Settings, costs: Source |
     from app.questions.items import items_across
 
     items = hidden_items(asked)
-    source, limits = costs or source_of(asked), limits_of(asked.constraints)
+    source, limits = costs or source_of(asked), limits_of(asked.constraints, items=True)
     across = items_across(
-        source, options_of(asked), stored, items.sequence, limits, settings.max_fragments
+        source,
+        options_of(asked),
+        stored,
+        items.sequence,
+        limits,
+        settings.max_fragments,
+        max_fragment_items=asked.constraints.max_fragment_items,
     )
     question = hidden_items_question(asked, items, across.problem)
     return HideItems(question, items, across, partial(as_job, asked))

@@ -8,7 +8,8 @@ import pytest
 
 from domain.items import CapChoice, Fill, FillRule, ItemProblem, ItemSequence, layout
 from solvers.contract import Deadline
-from solvers.items.caps import best_cap, layouts
+from solvers.items import caps
+from solvers.items.caps import best_cap, layouts, priced_above, priced_layouts
 from solvers.kernels.native import Choice
 from tests.solvers.items.item_cases import ORACLES, oracle, pipeline_of, some_problem
 from tests.support.counts import count
@@ -132,3 +133,56 @@ def test_items_above_the_limit_by_before() -> None:
     found = best(problem, FillRule(Fill.BEFORE))
     assert found is not None
     assert (found.cut, found.from_bytes, found.layouts) == ((1, 3, 4), 4, 1)
+
+
+def test_every_layout_has_its_price(kernels: Choice) -> None:
+    """The evaluator's, by both kernels; None exactly where the limits do not admit it."""
+    random = Random(5)
+    for case in range(count(200)):
+        problem = some_problem(
+            random, random.randint(1, 12), 1 + case % 4, has_ranges=case % 3 == 0
+        )
+        rule = some_rule(random, problem)
+        with computed_by(kernels):
+            found, is_complete = priced_layouts(problem, rule, Deadline.after(LONG))
+        walked = list(layouts(problem, rule))
+        assert is_complete
+        assert [one.from_bytes for one in found] == [one.from_bytes for one in walked]
+        for one, other in zip(found, walked, strict=True):
+            if problem.admits(other.cut):
+                assert one.latency_us == pytest.approx(problem.latency_us(other.cut), rel=1e-12)
+                assert (one.fragments, one.to_bytes) == (len(other.cut), other.to_bytes)
+            else:
+                assert (one.fragments, one.latency_us) == (0, None)
+
+
+def test_caps_beyond_are_tried_where_time_ends_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice is a layout with all caps that give it, and no worse than any that was tried."""
+    monkeypatch.setattr(caps, "_WORK", 1)  # the clock is looked at after each layout
+    random, ended, cases = Random(6), Deadline.after(0.0), count(400)
+    unfinished = 0
+    for case in range(cases):
+        problem = some_problem(random, random.randint(2, 14), 1 + case % 3)
+        rule = some_rule(random, problem)
+        found, walked = best_cap(problem, rule, ended), list(layouts(problem, rule))
+        if len(walked) < 2:
+            continue
+        tried = priced_above(problem, rule, walked[1].from_bytes, caps.TRIED)
+        latencies = [one.latency_us for one in tried if one.latency_us is not None]
+        if found is None:
+            assert not latencies
+            continue
+        assert not found.is_complete
+        unfinished += 1
+        same = next(one for one in walked if one.cut == found.cut)
+        assert (same.from_bytes, same.to_bytes) == (found.from_bytes, found.to_bytes)
+        assert found.latency_us == problem.latency_us(found.cut)
+        assert found.latency_us <= min(latencies, default=found.latency_us) * (1 + 1e-9)
+    assert unfinished > cases // 3
+
+
+def test_the_walk_over_prices_ends_with_the_time() -> None:
+    """After one layout at the least."""
+    problem = oracle(2)
+    found, is_complete = priced_layouts(problem, FillRule(), Deadline.after(0.0))
+    assert (len(found), is_complete) == (1, False)

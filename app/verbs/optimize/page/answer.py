@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
@@ -14,7 +13,12 @@ from analysis.explain import MAX_CELLS, explain
 from app.http.dependencies import base_url_of, client_of, own_router, service_of
 from app.operations.fits import Draw
 from app.questions.answers import describe_answer, get_answer
-from app.schemas.answers import current_of, read_answer, with_unique_names
+from app.schemas.answers import (
+    current_of,
+    read_answer,
+    read_items_answer,
+    with_unique_names,
+)
 from app.schemas.base import dump_json, parse_json, problem_out
 from app.schemas.explanation import explained_of
 from app.ui.addresses import here_of
@@ -47,13 +51,14 @@ from app.verbs.optimize.page.timelines import (
     Drawing,
     DrawnBelow,
     TimelineDrawing,
+    drawn_cells,
     timeline_of,
     window_of,
 )
 from app.verbs.optimize.page.view import AnswerView
 from app.verbs.optimize.page.what_if import changed_costs, changed_question, what_if
 from app.verbs.optimize.page.why import UnexplainedAnswer, WhyView, advice_of
-from app.verbs.optimize.show import count_parts, format_path, latency_unit, parts
+from app.verbs.optimize.show import count_parts, format_path, latency_unit
 from app.web.forms import sent_fields
 from contract.optimize import ItemsOptimizeOut, OptimizeIn, OptimizeOut
 from domain.errors import (
@@ -86,6 +91,7 @@ _COUNTS = Part(
 )
 _SIZES = Part("sizes", "by-size", "Latency against the size of the message", "answer_sizes.html")
 _LANES = Part("lanes", "by-lanes", "Size and time by lanes or places", "answer_lanes.html")
+_CAPS = Part("caps", "by-cap", "Latency against the cap", "answer_caps.html")
 _ALTERNATIVES = Part("alternatives", "alternatives-table", "Strategies", "answer_alternatives.html")
 
 
@@ -130,7 +136,7 @@ async def answer_page(
         except UnreadableRecord as refusal:
             return _stored_earlier(request, record, refusal, units)
         if isinstance(stored, ItemsOptimizeOut):
-            return _of_items(request, record, stored, units)
+            return _of_items(request, record, stored, units, beside)
         values = _values(service.context.store, stored, beside, base_url)
         entry = InputState.of_answer(stored).in_units(units).keeping(units.kept)
         current = _current_bytes(stored, given)
@@ -169,8 +175,8 @@ async def timeline(
     """Show the timeline of an answer with many fragments, or of a stretch of its time."""
     body, units = await _body(request, id), ShownUnits.from_texts(request.query_params)
     service, wanted = service_of(request), Drawing(_beside(beside), window_of(from_us, to_us))
-    answer = await service.call(lambda: read_answer(body))
-    cells = 0 if answer.pipeline is None else answer.cells
+    answer = await service.call(lambda: read_answer(body, items=True))
+    cells = 0 if answer.pipeline is None else drawn_cells(answer)
     if cells <= IN_THREAD_CELLS:
         drawn = await service.call(lambda: timeline_of(answer, wanted))
     elif cells <= EXPLORED_CELLS:
@@ -352,6 +358,25 @@ async def sizes(
     return await part_of(request, id, _SIZES, drawn, query=f"?as={chosen}", shown=chosen)
 
 
+@router.get("/ui/answers/{id}/parts/caps")
+@says_refusals
+async def caps(request: Request, id: str) -> Response:
+    """Show the latency of items against the cap that fills fragments."""
+    from analysis.item_caps import CURVE_LIMIT_S, cap_curve
+    from app.schemas.items import stored_fill, stored_problem
+    from app.verbs.optimize.page.items import caps_chart
+
+    body, cap = await _body(request, id), _fragment_cap(request)
+
+    def drawn() -> dict[str, Any]:
+        answer = read_items_answer(body)
+        problem = stored_problem(answer, fragment_cap=cap)
+        curve = cap_curve(problem, stored_fill(answer), time_limit_s=CURVE_LIMIT_S)
+        return {"caps": caps_chart(answer, curve), "words": f"Latency by cap, {_about(answer)}"}
+
+    return await part_of(request, id, _CAPS, drawn)
+
+
 @router.get("/ui/answers/{id}/parts/alternatives")
 @says_refusals
 async def alternatives(request: Request, id: str) -> Response:
@@ -404,21 +429,30 @@ def _stored_earlier(
 
 
 def _of_items(
-    request: Request, record: AnswerRecord, answer: ItemsOptimizeOut, units: ShownUnits
+    request: Request,
+    record: AnswerRecord,
+    answer: ItemsOptimizeOut,
+    units: ShownUnits,
+    beside: DrawnBelow,
 ) -> Response:
-    """Show the figures of an answer about items. The panel asks about messages that may be cut at
-    any byte, so that it is given no size.
-    """
-    entry = replace(InputState.of_record(record).in_units(units), message="")
-    return panel_page(
+    """Show an answer about items."""
+    from app.verbs.optimize.page.items import ItemsView
+
+    entry = InputState.of_items(answer).in_units(units).keeping(units.kept)
+    values = _drawing(answer, beside)
+    response = panel_page(
         request,
         "answer_items.html",
         entry,
         section=SECTION,
-        found=as_html([*parts(answer)]),
-        answer_id=record.id,
+        view=ItemsView.from_answer(answer),
+        units=units,
+        is_local=request.url.hostname in LOOPBACK,
         name=record.name or "",
+        note=record.note or "",
+        **values,
     )
+    return with_reader(request, response)
 
 
 def _change_since(
@@ -466,17 +500,25 @@ def _shown(given: str) -> str:
 
 
 def _values(store: Store, answer: OptimizeOut, beside: DrawnBelow, base_url: str) -> dict[str, Any]:
-    is_drawn = answer.pipeline is not None and answer.cells <= AT_ONCE_CELLS
+    return {
+        "view": AnswerView.from_answer(with_unique_names(answer)),
+        **_drawing(answer, beside),
+        "take_away": take_away_of(store, answer, base_url),
+    }
+
+
+def _drawing(answer: OptimizeOut, beside: DrawnBelow) -> dict[str, Any]:
+    """The timeline where it is small enough to be drawn at once."""
+    is_drawn = answer.pipeline is not None and drawn_cells(answer) <= AT_ONCE_CELLS
     timeline, undrawn = None, ""
     try:
         timeline = timeline_of(answer, Drawing(beside)) if is_drawn else None
     except (StrategyDeclined, LimitReached) as refusal:  # more lanes, or orders, than are drawn
         undrawn = refusal.detail
     return {
-        "view": AnswerView.from_answer(with_unique_names(answer)),
         "timeline": timeline,
         "undrawn": undrawn,
+        "fragments": answer.fragments,
         "answer_id": answer.id,
         "beside": beside,
-        "take_away": take_away_of(store, answer, base_url),
     }

@@ -18,7 +18,7 @@ from app.verbs.optimize.page.queued_parts import explored
 from app.verbs.optimize.page.report import Report, report_html, report_of
 from app.verbs.optimize.page.schedule_csv import schedule_csv
 from app.verbs.optimize.page.snippets import file_stem
-from app.verbs.optimize.page.timelines import EXPLORED_CELLS, IN_THREAD_CELLS
+from app.verbs.optimize.page.timelines import EXPLORED_CELLS, IN_THREAD_CELLS, drawn_cells
 from contract.optimize import OptimizeOut
 from domain.errors import StrategyDeclined
 from models.records import AnswerRecord
@@ -46,10 +46,9 @@ class FileTask:
 
     def draw(self) -> bytes:
         """Return the file. Raises StrategyDeclined for a picture of an aggregate; LimitReached."""
-        answer = read_answer(self.body)
         if self.kind is FileKind.SVG:
-            return _picture(answer)
-        return schedule_csv(answer)
+            return _picture(read_answer(self.body, items=True))
+        return schedule_csv(read_answer(self.body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +139,9 @@ async def _made(request: Request, id: str, kind: FileKind) -> Response:
     """Draw in a thread for calls, queued by reader, or in a worker, by how much there is."""
     service = service_of(request)
     record = await _record(request, id)
-    answer = await service.call(lambda: read_answer(record.body))
-    task, cells = FileTask(record.body, kind), answer.cells
+    is_picture = kind is FileKind.SVG
+    answer = await service.call(lambda: read_answer(record.body, items=is_picture))
+    task, cells = FileTask(record.body, kind), drawn_cells(answer)
     if cells <= IN_THREAD_CELLS:
         made = await service.call(task.draw)
     elif cells <= EXPLORED_CELLS:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlencode
 
 from app.schemas.answers import read_answer
-from contract.optimize import OptimizeOut
-
-if TYPE_CHECKING:
-    from app.schemas.answers import read_answer
-    from contract.optimize import OptimizeOut
-
+from contract.optimize import ItemsOptimizeOut, OptimizeOut
 
 Window: TypeAlias = tuple[float, float]
 
@@ -51,7 +46,7 @@ class TimelineView:
     """The picture as markup, and what a script needs to place times in it.
 
     It shows `from_us` to `to_us` of the time from 0 to `span_us`. `is_merged`: a closer look
-    shows more blocks.
+    shows more blocks. `other` is what can be drawn below it, "" for nothing.
     """
 
     svg: str
@@ -60,6 +55,7 @@ class TimelineView:
     to_us: float
     is_merged: bool
     beside: DrawnBelow
+    other: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class TimelineDrawing:
 
     def draw(self) -> TimelineView:
         """Draw. Raises SluiceError."""
-        return timeline_of(read_answer(self.body), self.drawing)
+        return timeline_of(read_answer(self.body, items=True), self.drawing)
 
 
 def window_of(from_us: str, to_us: str) -> Window | None:
@@ -85,6 +81,13 @@ def window_of(from_us: str, to_us: str) -> Window | None:
     except ValueError:
         return None
     return (begin_us, end_us) if 0.0 <= begin_us < end_us < MAX_US else None
+
+
+def drawn_cells(answer: OptimizeOut) -> int:
+    """Return how much there is to draw: fragments times stages, of items the items times stages."""
+    if isinstance(answer, ItemsOptimizeOut) and answer.pipeline is not None:
+        return len(answer.items.bytes) * (len(answer.pipeline.stages) + 1)
+    return answer.cells
 
 
 def timeline_of(answer: OptimizeOut, drawing: Drawing) -> TimelineView:
@@ -102,4 +105,14 @@ def timeline_of(answer: OptimizeOut, drawing: Drawing) -> TimelineView:
         picture.to_us,
         picture.is_merged,
         drawing.beside,
+        _other(answer),
     )
+
+
+def _other(answer: OptimizeOut) -> str:
+    if not isinstance(answer, ItemsOptimizeOut):
+        return "the best fixed size"
+    from app.schemas.items import compared_cap
+
+    found = compared_cap(answer)
+    return "" if found is None else found[0]

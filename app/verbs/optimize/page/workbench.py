@@ -132,7 +132,8 @@ def _last(pairs: list[tuple[str, str]]) -> str:
 async def _outcome(request: Request, entry: InputState, last: str) -> str:
     if entry.source is InputSource.TRACE:
         return await fit_of_entry(request, entry) + with_message(entry.message, entry.current)
-    asked = asked_of(entry)
+    make = partial(asked_of, entry)
+    asked = await service_of(request).call(make) if entry.asks_items else make()
     try:
         return entry.units.after(last).onto(await answer_address(request, asked))
     except SluiceError as refusal:

@@ -31,6 +31,7 @@ _NOT_IN_DRAWS = Notice(
     "how sure this cut is was not computed: cuts between items are not priced in draws of the "
     "costs. Solve with costs at both ends of their errors, and compare",
 )
+_QUICK_ITEMS = 500  # items times stages: some milliseconds
 _UNTIL = FillRule()
 _OF_PIPELINE = ("stages",)
 _OF_ITEMS = ("bytes", "ready_us", "stage_us", "names")
@@ -101,6 +102,12 @@ def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> Pr
     return PreparedItems(
         asked, across.problem, across.found, _digest(asked, across.problem, across.found)
     )
+
+
+def are_quick(problems: Iterable[ItemProblem]) -> bool:
+    """Return whether these are small enough to be solved in the process that is asked."""
+    work = sum(len(problem.sequence) * len(problem.pipeline) for problem in problems)
+    return work <= _QUICK_ITEMS
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, cut_off
 from app.questions.fits import keep_given, name_fit, save_fit
-from app.questions.items import PreparedItems, prepare_items
+from app.questions.items import PreparedItems, are_quick, prepare_items
 from app.questions.question import PreparedQuestion, Question, prepare
 from app.questions.source import Resolved, Source, Stored
 from app.schemas.base import dump_json, parse_json
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from domain.errors import SluiceError
     from models.session import UnitOfWork
-
-
-_QUICK_ITEMS = 500  # items times stages: some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +193,7 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
     @property
     def is_quick(self) -> bool:
         """Whether solving is small enough to be tried in this process."""
-        problem = self.prepared.problem
-        return len(problem.sequence) * len(problem.pipeline) <= _QUICK_ITEMS
+        return are_quick((self.prepared.problem,))
 
     def run_here(self) -> ItemsSolved | None:
         """Solve where that is quick."""

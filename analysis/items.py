@@ -282,9 +282,9 @@ def _enough(problem: ItemProblem, cut: ItemCut, place: int, slots: int) -> int:
 
 
 def most_of_cap(problem: ItemProblem, cut: Sequence[int], to_bytes: int | None) -> int | None:
-    """Return the greatest cap up to `to_bytes` that gives this layout and of which each window holds as many slots
-    as of the layout's greatest fragment; None: any greater one does. A cap may be below that
-    fragment, which then says the size.
+    """Return the greatest cap up to `to_bytes` that gives this layout and of which each window
+    holds as many slots as of the layout's largest fragment; None: any greater one does. A cap may
+    be below that fragment, which then says the size.
     """
     largest = max(problem.sequence.fragment_bytes(cut))
     sizes = [

@@ -54,6 +54,8 @@ _NO_CAP = Notice(
     "how sure this cut is was not computed: the limits admit no layout of one cap to compare it "
     "with",
 )
+_QUICK_ITEMS = 500  # items times stages: some milliseconds
+_QUICK_IN_WINDOWS = 50  # the same where labels have the places of windows, too
 _UNTIL = FillRule()
 _OF_PIPELINE = ("stages", "windows")
 _OF_ITEMS = ("bytes", "ready_us", "stage_us", "names")
@@ -151,6 +153,15 @@ def prepare_items(asked: AskedItems, stored: Stored, *, fragment_cap: int) -> Pr
         _check_fits(problem, cut, "uncertainty.current")
     errors = _errors(asked, found, problem)
     return PreparedItems(asked, problem, found, _digest(asked, problem, found, errors), errors)
+
+
+def are_quick(problems: Iterable[ItemProblem]) -> bool:
+    """Return whether these are small enough to be solved in the process that is asked."""
+    share = 0.0
+    for problem in problems:
+        most = _QUICK_IN_WINDOWS if problem.windows else _QUICK_ITEMS
+        share += len(problem.sequence) * len(problem.pipeline) / most
+    return share <= 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,21 @@ def test_a_stored_answer_is_found_again(client: Any, name: str) -> None:
     assert only.profile.name == name
 
 
+def test_items_are_compared_audited_and_hidden(client: Any) -> None:
+    """Their answers are classes of their own."""
+    asked: dict[str, Any] = {
+        "pipeline": {"stages": [{"overhead_us": 2, "ns_per_byte": 1000}]},
+        "items": {"bytes": [4, 1, 1, 2, 4], "ready_us": [1, 2, 3, 5, 9]},
+    }
+    table = client.compare(**asked, caps_bytes=[4])
+    assert [row.latency_us for row in table.rows if row.way in ("exact", "cap")] == [18.0, 19.0]
+    audit = client.audit(**asked, setting={"static_bytes": 4})
+    assert (audit.advice, audit.sequences[0].latency_us) == ("set", 19.0)
+    hidden = client.hide(**asked, cap_bytes=4)
+    assert (hidden.with_us, hidden.current.latency_us) == (18.0, 19.0)
+    assert client.hidden(hidden.id) == hidden
+
+
 def test_compare_has_a_row_for_each(client: Any) -> None:
     """Also for what cannot run, which says why."""
     table = client.compare(

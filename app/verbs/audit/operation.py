@@ -170,6 +170,13 @@ class AuditCap(OperationDefaults["ItemAudit"]):
 
         return Call(audit_cap, self.question)
 
+    def run_here(self) -> ItemAudit | None:
+        """Do it where that is quick."""
+        from analysis.item_audit import audit_cap
+        from app.questions.items import are_quick
+
+        return audit_cap(self.question) if are_quick(self.question.problems) else None
+
     def run(self, report: Report) -> ItemAudit:
         """Audit. Raises Infeasible."""
         return self.work.run(report)

@@ -174,6 +174,13 @@ class CompareItems(OperationDefaults["ComparedItems"]):
 
         return Call(compare_items, self.question)
 
+    def run_here(self) -> ComparedItems | None:
+        """Do it where that is quick."""
+        from analysis.compared_items import compare_items
+        from app.questions.items import are_quick
+
+        return compare_items(self.question) if are_quick((self.across.problem,)) else None
+
     def run(self, report: Report) -> ComparedItems:
         """Price every way. Raises Infeasible."""
         return self.work.run(report)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from domain.errors import SluiceError
     from models.session import Store, UnitOfWork
 
+_QUICK_STAGES = 3  # with the calculation: labels of more may take long
 HIDE_ITEMS_GRACE_S = GRACE_S + 2.0  # and a walk over all caps
 
 
@@ -186,6 +187,15 @@ class HideItems(OperationDefaults["HiddenItems"]):
         from analysis.hidden_items import hide_items
 
         return Call(hide_items, self.question)
+
+    def run_here(self) -> HiddenItems | None:
+        """Do it where that is quick."""
+        from analysis.hidden_items import hide_items
+        from app.questions.items import are_quick
+
+        problem = self.question.with_calculation()
+        is_quick = len(problem.pipeline) <= _QUICK_STAGES and are_quick((problem,))
+        return hide_items(self.question) if is_quick else None
 
     def run(self, report: Report) -> HiddenItems:
         """Search. Raises Infeasible."""

@@ -23,7 +23,7 @@ from app.operations.operation import (
 )
 from app.operations.solves import GRACE_S, cut_off
 from app.questions.fits import keep_given, name_fit, save_fit
-from app.questions.items import PreparedItems, prepare_items
+from app.questions.items import PreparedItems, are_quick, prepare_items
 from app.questions.question import PreparedQuestion, Question, prepare
 from app.questions.source import Resolved, Source, Stored
 from app.schemas.base import dump_json, parse_json
@@ -51,9 +51,7 @@ if TYPE_CHECKING:
     from models.session import UnitOfWork
 
 
-_QUICK_ITEMS = 500  # items times stages: some milliseconds
-_QUICK_IN_WINDOWS = 50  # the same where labels have the places of windows, too
-_QUICK_IN_DRAWS = 100  # of them, where errors are known
+_QUICK_IN_DRAWS = 100  # items times stages, where errors are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +197,9 @@ class OptimizeItems(OperationDefaults[ItemsSolved]):
     def is_quick(self) -> bool:
         """Whether solving is small enough to be tried in this process."""
         problem = self.prepared.problem
-        most = _QUICK_ITEMS if self.prepared.errors is None else _QUICK_IN_DRAWS
-        most = _QUICK_IN_WINDOWS if problem.windows else most
-        return len(problem.sequence) * len(problem.pipeline) <= most
+        if self.prepared.errors is not None:
+            return len(problem.sequence) * len(problem.pipeline) <= _QUICK_IN_DRAWS
+        return are_quick((problem,))
 
     def run_here(self) -> ItemsSolved | None:
         """Solve where that is quick."""

@@ -28,6 +28,7 @@ MIB = 2**20
 _MAX_DECIMALS = 17  # of a cap in MiB: a double has no more
 _SAME = 1e-9  # latencies that differ by less, relative, are equal
 CAPS_S = 2.0  # that the walk over all caps may take
+_SOLVE_SHARE, _CAPS_SHARE = 0.8, 0.1  # of the time limit; the rest is for what is said of the cut
 
 
 class ItemLimit(StrEnum):
@@ -129,12 +130,15 @@ def solve_items_question(question: ItemsQuestion) -> ItemsSolved:
     from solvers.items.solve import solve_items
 
     problem, started_s = question.problem, time.perf_counter()
-    options = SolveOptions(relative_gap=question.relative_gap, time_limit_s=question.time_limit_s)
+    limit_s = question.time_limit_s
+    options = SolveOptions(relative_gap=question.relative_gap, time_limit_s=_SOLVE_SHARE * limit_s)
     solution = solve_items(problem, options)
     solve_ms = (time.perf_counter() - started_s) * 1e3
     return ItemsSolved(
         solution,
-        best_cap(problem, question.fill, Deadline.after(question.caps_s)),
+        best_cap(
+            problem, question.fill, Deadline.after(min(question.caps_s, _CAPS_SHARE * limit_s))
+        ),
         _priced(problem, question.current_bytes, question.fill),
         item_path(problem, solution.cut),
         window_slots(problem, solution.cut),

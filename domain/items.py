@@ -360,7 +360,8 @@ class ItemProblem(Derived):
         self.check_cut(cut)
         if self.max_fragments is not None and len(cut) > self.max_fragments:
             return False
-        if self.max_fragment_bytes is None and self.max_fragment_items is None:
+        limits = self.max_fragment_bytes, self.max_fragment_items
+        if limits == (None, None) and not self.windows:
             return True
         return all(last <= self.longest_from(first) for first, last in pairwise((0, *cut)))
 

@@ -234,11 +234,12 @@ def any_byte_in_windows(problem: ItemProblem, deadline: Deadline) -> AnyByte:
     """Return the same within windows of fragments, by the lines that bound best without them."""
     curve = _curve(problem)
     lines = curve[:: -(-len(curve) // _MAX_CURVE_LINES)]
-    plain = replace(problem, windows=())
-    by_line = zip(_by_lines(plain, lines, _BYTES_S, deadline), lines, strict=False)
-    ranked = sorted(by_line, key=lambda found: -found[0].bound_us)
-    best = [line for _, line in ranked[:_WINDOW_LINES]]
-    return max(_by_lines(problem, best, _WINDOWS_S, deadline), key=_bound_us, default=_NOTHING)
+    if len(lines) > _WINDOW_LINES:
+        plain = replace(problem, windows=())
+        by_line = zip(_by_lines(plain, lines, _BYTES_S, deadline), lines, strict=False)
+        ranked = sorted(by_line, key=lambda found: -found[0].bound_us)
+        lines = [line for _, line in ranked[:_WINDOW_LINES]]
+    return max(_by_lines(problem, lines, _WINDOWS_S, deadline), key=_bound_us, default=_NOTHING)
 
 
 def _bound_us(found: AnyByte) -> float:

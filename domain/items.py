@@ -394,11 +394,11 @@ class ItemProblem(Derived):
         self.check_cut(cut)
         entry_us = self._ready_us(cut)
         for times_us in self._times_us(cut):
-            free_us, exit_us = 0.0, list[float]()
-            for ready_us, time_us in zip(entry_us, times_us, strict=True):
-                free_us = (ready_us if ready_us > free_us else free_us) + time_us
-                exit_us.append(free_us)
-            entry_us = exit_us
+            free_us = 0.0
+            entry_us = [
+                free_us := (ready_us if ready_us > free_us else free_us) + time_us
+                for ready_us, time_us in zip(entry_us, times_us, strict=True)
+            ]
         return entry_us[-1] + self.pipeline.delay_us
 
     def simulate(self, cut: Sequence[int]) -> ItemTimes:

@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 
 import solvers
+from analysis.item_draws import assess_items
 from bench.item_cases import (
     ARCHITECTURES,
     gradients,
@@ -24,6 +25,8 @@ from bench.spec import BenchSpec, CaseResult, Cell, Check, Effort, Table
 from bench.timing import interleaved
 from domain.items import Fill, FillRule, ItemProblem, ItemSequence
 from domain.pipeline import pipeline_of_lines
+from domain.uncertain_items import ItemErrors
+from domain.uncertainty import KnownErrors, stated_model
 from solvers.contract import Deadline
 from solvers.items.caps import best_cap
 from solvers.items.solve import solve_items
@@ -37,18 +40,19 @@ _MEDIAN_S, _WORST_S = 1.0, 3.0
 _GAP, _WITHIN = 0.01, 18
 _CAPS_S = 60.0
 _PROVEN = 1e-4  # the gap of a realistic case
+_DRAWN_ITEMS, _DRAWN_STAGES, _DRAWS_MS = 300, (1, 2, 3), 150.0
 
 
-def _problem(seed: int, stages: int, shape: str) -> ItemProblem:
+def _problem(seed: int, stages: int, shape: str, items: int = _ITEMS) -> ItemProblem:
     """Behind a calculation: equal items, layers of small and large ones, or three decades."""
     rng = np.random.default_rng((seed, stages))
     if shape == "equal":
-        sizes = np.full(_ITEMS, 100)
+        sizes = np.full(items, 100)
     elif shape == "layers":
         layer = np.concatenate((rng.integers(1, 3, 2), rng.integers(20, 61, 7)))
-        sizes = np.resize(layer, _ITEMS)
+        sizes = np.resize(layer, items)
     else:
-        sizes = np.ceil(10.0 ** rng.uniform(0, 3, _ITEMS)).astype(np.int64)
+        sizes = np.ceil(10.0 ** rng.uniform(0, 3, items)).astype(np.int64)
     total = float(sizes.sum())
     overheads = 10.0 ** rng.uniform(-3, -1, stages) * total * 0.05
     costs = 1000.0 * 10.0 ** rng.uniform(-0.5, 0, stages)
@@ -78,8 +82,16 @@ def _run(effort: Effort) -> CaseResult:
         tuple(row for row, _ in measured),
     )
     checks += [check for _, found in measured for check in found]
+    priced = [_in_draws(stages, effort.pick(10, quick=2)) for stages in _DRAWN_STAGES]
+    in_draws = Table(
+        f"{_DRAWN_ITEMS} items behind ready times, layouts over three decades of sizes: how sure a "
+        "cut is, over 400 draws",
+        ("stages", "layouts", "priced in draws", "median ms"),
+        tuple(row for row, _ in priced),
+    )
+    checks += [check for _, check in priced]
     realistic, found = _realistic(effort.pick(18, quick=2))
-    return CaseResult((one_wire, several, realistic), tuple(checks + found))
+    return CaseResult((one_wire, several, in_draws, realistic), tuple(checks + found))
 
 
 def _realistic(cases: int) -> tuple[Table, list[Check]]:
@@ -118,6 +130,19 @@ def _realistic(cases: int) -> tuple[Table, list[Check]]:
         (*columns, "best cap above, median", "worst"),
         tuple(rows),
     ), checks
+
+
+def _in_draws(stages: int, rounds: int) -> tuple[tuple[Cell, ...], Check]:
+    """An answer's cut and all layouts in draws, of costs known to 10 % and ready times to 3 %."""
+    problem = _problem(1, stages, "random", _DRAWN_ITEMS)
+    errors = ItemErrors(KnownErrors(stated_model(problem.pipeline, 0.1)), 0.03)
+    cut, rule = solve_items(problem).cut, FillRule()
+    sides = {"draws": lambda: assess_items(problem, rule, cut, None, errors)}
+    timed = interleaved(sides, rounds=rounds, warm_ups=1)["draws"]
+    median_ms, found = timed.timing.median_ms, timed.result
+    assert found is not None, "caps are admitted"
+    row = (stages, found.layouts, found.priced, median_ms)
+    return row, Check(f"{stages} stages in draws, median", median_ms, _DRAWS_MS, "ms")
 
 
 def _one_wire(shape: str, rounds: int) -> tuple[tuple[Cell, ...], list[Check]]:
@@ -171,6 +196,8 @@ SPEC = BenchSpec(
         "A message that may be cut only between items: the exact cut of one stage behind a "
         "calculation, every layout that one cap gives, several stages by labels, and layers of "
         "public architectures."
+        "calculation, every layout that one cap gives, several stages by labels, and how sure a "
+        "cut is in draws."
     ),
     run=_run,
     workloads={f"{stages} stages": partial(_workload, stages) for stages in _STAGES},

@@ -100,7 +100,7 @@ def test_a_request_file_has_items_too(run: Run) -> None:
         (("--sensitivities",), "sensitivities"),
         (("--alignment-bytes", "4"), "alignment_bytes"),
         (("--strategy", "repeat"), "strategies"),
-        (("--relative", "10%"), "relative"),
+        (("--robust",), "robust"),
     ],
 )
 def test_what_items_do_not_go_with_is_declined_by_name(

@@ -194,10 +194,8 @@ SPEC = BenchSpec(
     title="Cuts between items",
     about=(
         "A message that may be cut only between items: the exact cut of one stage behind a "
-        "calculation, every layout that one cap gives, several stages by labels, and layers of "
-        "public architectures."
-        "calculation, every layout that one cap gives, several stages by labels, and how sure a "
-        "cut is in draws."
+        "calculation, every layout that one cap gives, several stages by labels, how sure a cut is "
+        "in draws, and layers of public architectures."
     ),
     run=_run,
     workloads={f"{stages} stages": partial(_workload, stages) for stages in _STAGES},

@@ -193,7 +193,7 @@ def _shares(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:
     limit, whole_us = answer.limit, answer.latency_us
     delay_us = answer.pipeline.delay_us if answer.pipeline else 0.0
     for name, us in (
-        ("until the first fragment of it is ready", limit.calculation_us),
+        ("calculation before the first step", limit.calculation_us),
         ("bytes and items in stages", limit.bytes_us),
         ("overheads of fragments", limit.overheads_us),
         ("constant delay", delay_us),

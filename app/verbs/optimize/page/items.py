@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Literal
 
 from analysis.item_caps import CapCurve
-from app.schemas.items import MIB, stored_cut, stored_problem
+from app.schemas.items import MIB, slots_facts, stored_cut, stored_problem
+from app.schemas.uncertainty import uncertainty_facts
 from app.text.notices import capitalised
 from app.text.numbers import (
     format_count,
@@ -28,6 +29,7 @@ from app.verbs.optimize.show import (
     latency_unit,
     proof_of,
 )
+from contract.items import BestCapOut
 from contract.optimize import ItemsOptimizeOut
 from domain.items import ItemTimes
 
@@ -85,6 +87,8 @@ class ItemsView:
     unit: str
     limit: str
     shares: tuple[tuple[str, str], ...]
+    slots: tuple[tuple[str, str], ...]
+    sure: tuple[tuple[str, str], ...]
     profile: str
     warnings: tuple[str, ...]
     head: tuple[FragmentRow, ...]
@@ -111,6 +115,8 @@ class ItemsView:
             unit=unit.name,
             limit=answer.limit.sentence,
             shares=tuple(_shares(answer)),
+            slots=tuple(slots_facts(answer.set_items.slots, answer.pipeline)),
+            sure=tuple(uncertainty_facts(answer.uncertainty)) if answer.uncertainty else (),
             profile=answer.profile.reference if answer.profile else "",
             warnings=tuple(dict.fromkeys(one.detail for one in answer.warnings)),
             head=tuple(_fragments(answer, times, shown)),
@@ -156,10 +162,11 @@ def _lines(answer: ItemsOptimizeOut) -> Iterator[Copyable]:
 
 
 def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
-    own = format_count(answer.fragments)
-    yield SettingRow(
-        "The list", "a cap for each fragment", own, unit.text(answer.latency_us), "", True
-    )
+    own, advised = format_count(answer.fragments), None
+    if answer.uncertainty is not None:
+        advised = answer.uncertainty.advised_bytes
+    latency, is_list = unit.text(answer.latency_us), advised is None
+    yield SettingRow("The list", "a cap for each fragment", own, latency, "", is_list)
     best, current = answer.best_cap, answer.current
     if best is not None:
         yield SettingRow(
@@ -168,6 +175,7 @@ def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
             format_count(best.fragments),
             unit.text(best.latency_us),
             format_excess(best.latency_us, answer.latency_us),
+            advised is not None and _gives(best, advised),
         )
     if current is not None:
         yield SettingRow(
@@ -176,7 +184,13 @@ def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
             format_count(current.fragments),
             unit.text(current.latency_us),
             format_excess(current.latency_us, answer.latency_us),
+            advised == current.cap_bytes,
         )
+
+
+def _gives(best: BestCapOut, cap_bytes: int) -> bool:
+    """Whether this cap gives the layout of the best one."""
+    return best.from_bytes <= cap_bytes and (best.to_bytes is None or cap_bytes <= best.to_bytes)
 
 
 def cap_range(from_bytes: int, to_bytes: int | None) -> str:
@@ -196,6 +210,7 @@ def _shares(answer: ItemsOptimizeOut) -> Iterator[tuple[str, str]]:
         ("calculation before the first step", limit.calculation_us),
         ("bytes and items in stages", limit.bytes_us),
         ("overheads of fragments", limit.overheads_us),
+        ("until places of windows are free", limit.return_us),
         ("constant delay", delay_us),
     ):
         if us > 0.0:

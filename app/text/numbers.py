@@ -163,13 +163,17 @@ def format_step_size(size_bytes: int | None) -> str:
     return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
+_MOST_DIGITS = 6  # of a size in whole units
+
+
 def format_size(size_bytes: int, *, with_bytes: bool = True) -> str:
     """Return a size in whole units where it is some, else in four digits with its bytes: 2 MiB,
     1.778 MiB (1 864 136 B). Sizes below 10 KiB are told in bytes; `with_bytes`: others too, and
     thousands stand apart, by a space that terminals do not have.
     """
     text = format_bytes(size_bytes)
-    if not text.endswith(" B") or size_bytes < 10_240:
+    is_whole = not text.endswith(" B") and len(text.partition(" ")[0]) <= _MOST_DIGITS
+    if is_whole or size_bytes < 10_240:
         is_grouped = with_bytes and text.endswith(" B")
         return f"{format_count(size_bytes)} B" if is_grouped else text
     power, unit = next(one for one in _BINARY if size_bytes >= 2 ** one[0])

@@ -362,6 +362,9 @@ def bottleneck_name(answer: OptimizeOut) -> str:
 def format_path(answer: OptimizeOut) -> str:
     """Return the message and what it crosses."""
     message = _sizes_of(answer)(answer.message_bytes)
+    if isinstance(answer, ItemsOptimizeOut):
+        size = format_size(answer.message_bytes, with_bytes=False)
+        message = f"{format_counted(len(answer.items.bytes), 'item')}, {size},"
     if answer.pipeline is None:
         return f"{message} through a pipeline seen from outside"
     stages = len(answer.pipeline.stages)

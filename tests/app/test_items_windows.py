@@ -279,3 +279,35 @@ def test_memory_goes_with_items(
     code, out, err = ran(capsys, "optimize", *files, "--max-fragment-items", "none")
     assert code != 0
     assert "max-fragment-items" in err
+
+
+# --- shown ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "advised"),
+    [
+        ({}, "The list"),
+        ({"fill": {"rule": "before"}}, "The best cap"),
+    ],
+)
+def test_the_page_marks_what_the_first_sentence_says(live: Live, more: Body, advised: str) -> None:
+    """Buffers of one size, where a program packs them; and what is in flight."""
+    answer = live.client.post("/optimize", json=six(**more)).json()
+    page = live.client.get(f"/ui/answers/{answer['id']}").text
+    _, _, chosen = page.partition('<tr class="chosen">')
+    assert advised in chosen.partition("</th>")[0]
+    assert "In flight" in page
+
+
+def test_the_page_says_how_sure_a_cut_is(live: Live) -> None:
+    """As the command line does, and marks the cap that is advised, where it is one."""
+    pipeline = stages((10.0, 1000), (10.0, 1000))
+    body = question(pipeline, {"repeat": 6, "bytes": 1}, uncertainty={"relative": 0.2})
+    answer = live.client.post("/optimize", json=body).json()
+    page = live.client.get(f"/ui/answers/{answer['id']}").text
+    assert "How sure" in page
+    assert answer["uncertainty"]["sentence"] == answer["set_items"]["sentence"]
+    _, _, chosen = page.partition('<tr class="chosen">')
+    is_list = answer["uncertainty"]["advised_bytes"] is None
+    assert ("The list" if is_list else "The best cap") in chosen.partition("</th>")[0]

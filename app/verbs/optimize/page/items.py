@@ -162,9 +162,7 @@ def _lines(answer: ItemsOptimizeOut) -> Iterator[Copyable]:
 
 
 def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
-    own, advised = format_count(answer.fragments), None
-    if answer.uncertainty is not None:
-        advised = answer.uncertainty.advised_bytes
+    own, advised = format_count(answer.fragments), _advised(answer)
     latency, is_list = unit.text(answer.latency_us), advised is None
     yield SettingRow("The list", "a cap for each fragment", own, latency, "", is_list)
     best, current = answer.best_cap, answer.current
@@ -186,6 +184,15 @@ def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
             format_excess(current.latency_us, answer.latency_us),
             advised == current.cap_bytes,
         )
+
+
+def _advised(answer: ItemsOptimizeOut) -> int | None:
+    """The cap that the first sentence says to set, bytes; None: a cap for each fragment."""
+    if answer.uncertainty is not None:
+        return answer.uncertainty.advised_bytes
+    if answer.set_items.slots and answer.fill.rule == "before" and answer.best_cap is not None:
+        return answer.best_cap.from_bytes  # so many buffers of one size
+    return None
 
 
 def _gives(best: BestCapOut, cap_bytes: int) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
 from analysis.item_draws import LARGEST_CAP
 from analysis.items import ItemsSolved, cap_mib, most_of_cap
@@ -35,6 +37,7 @@ from domain.uncertain_items import ItemErrors, SureItems
 from domain.uncertainty import NamedCut, Source
 from domain.units import format_bytes
 
+N = TypeVar("N", int, float)
 MIB = 2**20
 _SHOWN_CAPS = 8  # of a list in a sentence
 _MARGIN = Thresholds().margin
@@ -49,14 +52,22 @@ class ItemWords:
 
     @classmethod
     def of(cls, fill: FillRule, found: ItemsSolved) -> ItemWords:
-        """Return them as programs that fill by this rule call them."""
+        """Return them as programs that fill by this rule call them; of items that are alike how
+        many a fragment holds.
+        """
+        cap, sizes = one_cap_mib(found), found.solution.problem.sequence.item_bytes
+        if len(sizes) > 1 and len(set(sizes)) == 1:
+            each = "" if cap is None else f"{_items_of(fill, found, int(cap * MIB))} a fragment"
+            counts = found.solution.fragment_items
+            if len(set(counts[:-1])) <= 1 and counts[-1] <= counts[0]:
+                return cls(f"{format_counted(counts[0], 'item')} a fragment", each)
+            return cls(f"fragments of [{_listed(counts, str)}] items", each)
         of_list, of_cap = (
             ("bucket_cap_mb_list=", "bucket_cap_mb=")
             if fill.rule is Fill.UNTIL
             else ("caps in MiB: ", "one cap in MiB: ")
         )
-        cap = one_cap_mib(found)
-        listed = _listed(found.solution)
+        listed = _listed(_caps_of(found.solution), repr)
         return cls(f"{of_list}[{listed}]", "" if cap is None else f"{of_cap}{cap!r}")
 
 
@@ -84,7 +95,7 @@ def what_to_set(fill: FillRule, found: ItemsSolved) -> str:
         return f"{_buffers_words(found, best, against)}."
     said = ItemWords.of(fill, found)
     words = f"Set {said.of_list}"
-    if said.of_cap:
+    if said.of_cap not in ("", said.of_list):
         words += f" (or {said.of_cap})"
     if found.slots:
         words += f", {format_count(found.slots[0].slots)} at a time"
@@ -93,10 +104,22 @@ def what_to_set(fill: FillRule, found: ItemsSolved) -> str:
     return f"{words}."
 
 
-def _listed(solution: ItemSolution) -> str:
-    caps = [size / MIB for size in solution.fragment_bytes]
-    listed = ", ".join(map(repr, caps[:_SHOWN_CAPS]))
-    return listed if len(caps) <= _SHOWN_CAPS else f"{listed}, … {format_count(len(caps))} in all"
+def _caps_of(solution: ItemSolution) -> list[float]:
+    """Caps in MiB that make this cut."""
+    return [size / MIB for size in solution.fragment_bytes]
+
+
+def _listed(values: Sequence[N], written: Callable[[N], str]) -> str:
+    shown = ", ".join(map(written, values[:_SHOWN_CAPS]))
+    return shown if len(values) <= _SHOWN_CAPS else f"{shown}, … {format_count(len(values))} in all"
+
+
+def _items_of(fill: FillRule, found: ItemsSolved, cap_bytes: int) -> str:
+    """How many of items that are alike a fragment of this cap holds."""
+    ends = layout(found.solution.problem.sequence, cap_bytes, fill)
+    counts = [last - first for first, last in pairwise((0, *ends))]
+    own = counts[1:] if fill.first_bytes is not None and len(counts) > 1 else counts
+    return format_counted(max(own), "item")
 
 
 def _buffers_words(found: ItemsSolved, best: CapChoice, against: tuple[float, str] | None) -> str:
@@ -114,7 +137,7 @@ def _buffers_words(found: ItemsSolved, best: CapChoice, against: tuple[float, st
     slots = found.slots[0]
     return (
         f"{words}. With {_buffers(problem, slots.slots, slots.slot_bytes)}, filled unequally to "
-        f"[{_listed(found.solution)}] MiB, it takes {format_percent(less)} less"
+        f"[{_listed(_caps_of(found.solution), repr)}] MiB, it takes {format_percent(less)} less"
     )
 
 
@@ -177,7 +200,9 @@ class _Sentences:
             return f"{first} {capitalised(gain)}."
         gain = gain_words(decision, self._other)
         if decision.advised.size_bytes is None:
-            cap = f" One cap instead: {self.words.of_cap}." if self.words.of_cap else ""
+            cap = f" One cap instead: {self.words.of_cap}."
+            if self.words.of_cap in ("", self.words.of_list):
+                cap = ""
             return f"Set {self.words.of_list}. {gain}.{cap}"
         if self._is_whole(decision.advised):
             return f"Send all items in one fragment ({self.words.of_cap}). {gain}."

@@ -390,3 +390,26 @@ def test_a_cut_between_items_needs_items(client: httpx.Client) -> None:
     body = {"pipeline": MYRINET, "fragment_bytes": [64], "cap_bytes": 4}
     answer = client.post("/simulate", json=body).json()
     assert answer["errors"][0]["pointer"] == "/cap_bytes"
+
+
+@pytest.mark.parametrize(
+    ("items", "sentence"),
+    [
+        ({"repeat": 4, "bytes": 8}, "Set 4 items a fragment."),
+        ({"repeat": 4, "bytes": 8, "ready_every_us": 9}, "Set 1 item a fragment."),
+        (
+            {"bytes": [8] * 5, "ready_us": [0, 0, 0, 0, 1000]},
+            "Set 4 items a fragment.",
+        ),
+        (
+            {"bytes": [8] * 6, "ready_us": [0, 500, 500, 500, 500, 1000]},
+            "Set fragments of [1, 4, 1] items (or 5 items a fragment).",
+        ),
+    ],
+)
+def test_alike_items_are_set_by_their_number(
+    client: httpx.Client, items: Body, sentence: str
+) -> None:
+    """As programs that push layers count them; the last fragment may have fewer."""
+    answer = client.post("/optimize", json=question(stages((2, 1000)), items)).json()
+    assert answer["set_items"]["sentence"] == sentence

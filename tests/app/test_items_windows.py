@@ -70,8 +70,7 @@ def test_the_first_line_has_size_and_number(client: httpx.Client) -> None:
     assert answer["current"]["slots"] == [1]
     body["fill"] = {"rule": "until"}
     sentence = client.post("/optimize", json=body).json()["set_items"]["sentence"]
-    assert sentence.startswith("Set bucket_cap_mb_list=[1.0, 1.0, ")
-    assert "(or bucket_cap_mb=1.0), 2 at a time: 41.7 % faster" in sentence
+    assert sentence == "Set 1 item a fragment, 2 at a time: 41.7 % faster than your 2 MiB."
 
 
 def test_a_way_back_is_a_part_of_the_time(client: httpx.Client) -> None:

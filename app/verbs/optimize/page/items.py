@@ -149,7 +149,9 @@ def _figures(answer: ItemsOptimizeOut) -> Iterator[Figure]:
 
 
 def _lines(answer: ItemsOptimizeOut) -> Iterator[Copyable]:
-    is_until, found = answer.fill.rule == "until", answer.set_items
+    found, sizes = answer.set_items, answer.items.bytes
+    is_alike = len(sizes) > 1 and len(set(sizes)) == 1
+    is_until = answer.fill.rule == "until" and not is_alike
     listed = f"[{', '.join(map(repr, found.caps_mb))}]"
     about = "a cap for each fragment, MiB"
     yield Copyable("list", about, f"bucket_cap_mb_list={listed}" if is_until else listed)

@@ -11,7 +11,7 @@ Traps     a place that is on its way back is in use. Lanes and places that limit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -82,8 +82,15 @@ def _evaluated(machine: Machine, cut: tuple[int, ...]) -> tuple[Lags, list[int] 
     lags = costs.best_lags(cut[:most])
     if len(cut) > most:
         return lags, None
-    start_us, end_us = costs.node_times_us(cut, lags)
-    return lags, [
+    return lags, places_in_use(machine, cut, lags)
+
+
+def places_in_use(machine: Machine, cut: Sequence[int], lags: Lags) -> list[int]:
+    """Return how many places of each of the network's windows a cut has in use at once, at most, at
+    these lags. O(k log k windows). Raises Infeasible, and WouldDeadlock.
+    """
+    start_us, end_us = Costs(machine).node_times_us(cut, lags)
+    return [
         _most_in_use(start_us[:, one.first], end_us[:, one.last] + one.return_us)
         for one in machine.network.windows
     ]

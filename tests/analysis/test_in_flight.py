@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.enough import repeated_us
-from analysis.in_flight import MAX_CELLS, in_flight
+from analysis.in_flight import MAX_CELLS, in_flight, places_in_use
 from analysis.size_by_count import size_by_count
 from domain.errors import WouldDeadlock
 from domain.in_flight import InFlight, InUse, LimitKind
-from domain.machine import Machine, StageRules, Window
+from domain.machine import Machine, NodeTimes, StageRules, Window
 from domain.pipeline import Pipeline, Stage
 from domain.problem import FragmentLimits, MachineProblem
 from domain.solution import Solution, Strategy
@@ -316,3 +316,49 @@ def test_many_lanes_and_windows_are_no_work_for_the_service_itself() -> None:
     )
     assert is_quick(few, Strategy.REPEAT)
     assert not is_quick(many, Strategy.REPEAT)
+
+
+# --- places in use against counting them ----------------------------------------------------------
+
+
+def counted(times: NodeTimes, machine: Machine) -> list[int]:
+    """At each start, how many fragments have started and are not back."""
+    found = []
+    for one in machine.network.windows:
+        spans = [
+            (start[one.first], end[one.last] + one.return_us)
+            for start, end in zip(times.start_us, times.end_us, strict=True)
+        ]
+        found.append(max(sum(start <= at < back for start, back in spans) for at, _ in spans))
+    return found
+
+
+@given(machines(), st.lists(st.integers(1, 9000), min_size=1, max_size=12))
+def test_places_in_use_are_counted_and_never_more_than_there_are(
+    machine: Machine, cut: list[int]
+) -> None:
+    """A place is in use until it has come back; uneven cuts too."""
+    times = machine.node_times(cut)
+    found = places_in_use(machine, cut, times.lags)
+    places = machine.places(max(cut))
+    for used, most, count in zip(found, places, counted(times, machine), strict=True):
+        assert used == max(1, count)  # fragments of no time are in use for none
+        assert used <= most
+
+
+@given(machines(), st.integers(1, 9000), st.integers(1, 12))
+def test_as_many_places_as_are_in_use_change_nothing(
+    machine: Machine, size: int, count: int
+) -> None:
+    """For equal fragments; processors could go in another order."""
+    cut = (size,) * count
+    times = machine.node_times(cut)
+    used = places_in_use(machine, cut, times.lags)
+    of_windows = {
+        one.window: used[at]
+        for at, one in enumerate(machine.network.windows)
+        if one.window is not None
+    }
+    same = machine.with_rules(places=of_windows)
+    if not machine.processors:
+        assert same.latency_us(cut) == pytest.approx(machine.latency_us(cut), rel=1e-12)

@@ -65,6 +65,7 @@ OPERATIONS: dict[str, Asked] = {
         "write", True, body={"name": "NIC x2"}, changes=("answer.describe",)
     ),
     "GET /optimizations/{id}/explanation": Asked("read", True),
+    "GET /optimizations/{id}/exports/{target}": Asked("read", True),
     "POST /compare": Asked(
         "write", True, body={"profile": PROFILE, "message_bytes": [4096], "strategies": ["single"]}
     ),
@@ -232,6 +233,7 @@ def _stored(client: httpx.Client, key: dict[str, str]) -> tuple[dict[str, str], 
         digest = fit["trace_digests"][0] if path.startswith("/traces") else table["digest"]
         name = layer if path.startswith("/layers") else PROFILE
         found = path.replace("{name}", name).replace("{digest}", digest)
-        found = found.replace("{target}", "simgrid")
+        target = "lmcache" if "/optimizations/" in found else "simgrid"
+        found = found.replace("{target}", target)
         paths[path] = found.replace("{id}", ids.get("/" + path.split("/")[1], ""))
     return paths, values

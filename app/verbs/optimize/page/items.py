@@ -165,9 +165,10 @@ def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
     own, advised = format_count(answer.fragments), None
     if answer.uncertainty is not None:
         advised = answer.uncertainty.advised_bytes
-    latency, is_list = unit.text(answer.latency_us), advised is None
-    yield SettingRow("The list", "a cap for each fragment", own, latency, "", is_list)
     best, current = answer.best_cap, answer.current
+    is_one_size = best is not None and has_buffers(answer)
+    latency, is_list = unit.text(answer.latency_us), advised is None and not is_one_size
+    yield SettingRow("The list", "a cap for each fragment", own, latency, "", is_list)
     if best is not None:
         yield SettingRow(
             "The best cap" if best.is_complete else f"The best cap {_IN_TIME}",
@@ -175,7 +176,7 @@ def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
             format_count(best.fragments),
             unit.text(best.latency_us),
             format_excess(best.latency_us, answer.latency_us),
-            advised is not None and _gives(best, advised),
+            is_one_size or (advised is not None and _gives(best, advised)),
         )
     if current is not None:
         yield SettingRow(
@@ -186,6 +187,11 @@ def _settings(answer: ItemsOptimizeOut, unit: TimeUnit) -> Iterator[SettingRow]:
             format_excess(current.latency_us, answer.latency_us),
             advised == current.cap_bytes,
         )
+
+
+def has_buffers(answer: ItemsOptimizeOut) -> bool:
+    """Whether the sentence on what to set is of buffers of one size: memory holds so many."""
+    return answer.fill.rule == "before" and bool(answer.set_items.slots)
 
 
 def _gives(best: BestCapOut, cap_bytes: int) -> bool:

@@ -229,6 +229,25 @@ def test_other_words_of_machines_are_declined(client: httpx.Client, word: str, v
     assert (code, field) == ("needs_plain_stages", f"/pipeline/stages/0/{word}")
 
 
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/compare", {}),
+        ("/hide", {"calculation_us": 3}),
+        ("/audit", {"setting": {"static_bytes": 2}}),
+    ],
+)
+def test_where_windows_do_not_go_with_items_is_said(
+    client: httpx.Client, path: str, more: Body
+) -> None:
+    answer = client.post(path, json={**six(), **more}).json()
+    assert (answer["code"], answer["errors"][0]["pointer"]) == (
+        *("needs_plain_stages", "/pipeline/windows"),
+    )
+    assert "optimize and simulate take windows, too" in answer["detail"]
+    assert "compare" not in answer["detail"]
+
+
 def test_limits_that_clash_with_a_window_are_named(client: httpx.Client) -> None:
     answer = client.post("/optimize", json=six(constraints={"max_fragments": 2})).json()
     assert answer["code"] == "infeasible"

@@ -295,6 +295,14 @@ def test_memory_goes_with_items(
     code, out, err = ran(capsys, "optimize", *files, "--memory", "1000")
     assert code != 0
     assert "does not fit the window of 1000 bytes" in err
+    words = ("optimize", "stages.json", "--bytes", "64", "--max-fragment-items", "1")
+    code, out, err = ran(capsys, *words)
+    assert code != 0
+    assert "max_fragment_items goes with items alone" in err
+    question = {"pipeline": stages((0, 1000)), "items": {"repeat": 3, "bytes": 1}}
+    Path("items.json").write_text(json.dumps(question))
+    code, out, err = ran(capsys, "optimize", "items.json", "--max-fragment-items", "1", "--json")
+    assert json.loads(out)["fragment_items"] == [1, 1, 1]
     code, out, err = ran(capsys, "optimize", *files, "--max-fragment-items", "none")
     assert code != 0
     assert "max-fragment-items" in err

@@ -167,12 +167,18 @@ def broken_limit(problem: ItemProblem, cut: Sequence[int]) -> str | None:
     most = problem.max_fragments
     if most is not None and len(cut) > most:
         return f"it makes {len(cut)} fragments, and max_fragments allows {most}"
-    place = next(
-        place
+    place, items = next(
+        (place, last - first)
         for place, (first, last) in enumerate(pairwise((0, *cut)))
         if last > problem.longest_from(first)
     )
     size = problem.sequence.fragment_bytes(cut)[place]
+    most_items = problem.max_fragment_items
+    if most_items is not None and items > most_items:
+        return (
+            f"its fragment {place + 1} has {items} items, and max_fragment_items allows "
+            f"{most_items}"
+        )
     return (
         f"its fragment {place + 1} has {size} bytes, and max_fragment_bytes allows "
         f"{problem.max_fragment_bytes}"

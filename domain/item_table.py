@@ -31,6 +31,7 @@ _FIELD = "items"
 _READY = "ready"
 _MAX_READY = 100  # calculations
 _NUMBERED = re.compile(r"(?P<ready>ready(_(ns|us|ms))?)[ _]?\d+")
+_HEADING_OF_BYTES = re.compile(r"bytes(\s*[(\[][^)\]]*[)\]])?")
 _HEADING = re.compile(r"(?P<name>.*?)\s*(?:[(\[](?P<unit>[^)\]]*)[)\]]|_(?P<behind>ns|us|ms))?")
 
 
@@ -81,7 +82,7 @@ class ItemTable:
 
 def read_item_table(text: str) -> ItemTable:
     """Return what a table holds. Raises InvalidInput, which names the row and the column."""
-    rows = [row for row in csv.reader(text.splitlines()) if any(cell.strip() for cell in row)]
+    rows = _rows(text)
     columns = [_Column.of(heading) for heading in rows[0]] if rows else []
     names = [column.name for column in columns]
     if "bytes" not in names:
@@ -112,6 +113,28 @@ def read_item_table(text: str) -> ItemTable:
     if ready:
         found["ready_us"] = [median(times) for times in zip(*ready, strict=True)]
     return ItemTable(found, _deviation(ready, found["ready_us"]) if len(ready) > 1 else None)
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The rows that are not blank, their cells parted by that of commas, semicolons and tabs which
+    makes a column of bytes. Raises InvalidInput.
+    """
+    lines = text.splitlines()
+    head = next((line for line in lines if line.strip()), "")
+    try:
+        separator = next((one for one in ",;\t" if _has_bytes(head, one)), ",")
+        rows = csv.reader(lines, delimiter=separator)
+        return [row for row in rows if any(cell.strip() for cell in row)]
+    except csv.Error as refusal:
+        raise InvalidInput(
+            f"expected a table, its quotes closed and no long cells: {refusal}", field=_FIELD
+        ) from None
+
+
+def _has_bytes(head: str, separator: str) -> bool:
+    """Whether a line of headings has several, one of which is bytes."""
+    cells = next(csv.reader([head], delimiter=separator), [])
+    return len(cells) > 1 and any(_HEADING_OF_BYTES.fullmatch(cell.strip()) for cell in cells)
 
 
 def _deviation(ready: Sequence[Sequence[float]], medians: Sequence[float]) -> float | None:

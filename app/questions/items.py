@@ -21,6 +21,7 @@ from domain.errors import (
     Infeasible,
     InvalidInput,
     ItemsDeclined,
+    NeedsPlainStages,
     SluiceError,
 )
 from domain.fit import FitOptions, FitShape, beyond_measured, cut_sizes
@@ -289,7 +290,11 @@ def found_for_items(
             "a narrowed fit is of fragments that an answer has, and of items these are not known",
             field="fit_options.shape",
         )
-    return resolve(source, stored, FitNow(options), machines=machines)
+    try:
+        return resolve(source, stored, FitNow(options), machines=machines)
+    except NeedsPlainStages as refusal:
+        words = "items cross plain stages alone here; optimize and simulate take windows, too"
+        raise NeedsPlainStages(words, field=refusal.field) from None
 
 
 def items_problem(

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from domain.bucket_setting import DDP_RULE, BucketSetting
-from domain.errors import InvalidInput, StrategyDeclined
+from domain.errors import Infeasible, InvalidInput, StrategyDeclined
 from domain.items import Fill, FillRule, ItemCut, ItemProblem, layout
 from domain.solution import relative_excess
 from domain.units import format_bytes
@@ -103,7 +103,9 @@ class ItemTarget:
     def _warnings(self, found: AnsweredItems, options: Options, written: Written) -> Iterator[str]:
         problem = found.problem
         words, cut = self.default(problem, options)
-        if problem.latency_us(written.cut) > problem.latency_us(cut) * (1.0 - _EQUAL):
+        if not _fits_not(problem, cut) and (
+            problem.latency_us(written.cut) > problem.latency_us(cut) * (1.0 - _EQUAL)
+        ):
             yield f"NOT BETTER than the default, {words}, by these costs"
 
     def _said(self, found: AnsweredItems, options: Options, written: Written) -> Iterator[str]:
@@ -114,6 +116,7 @@ class ItemTarget:
         sequence = problem.sequence
         yield f"{len(sequence)} items, {sequence.total_bytes} bytes"
         yield from model_lines(problem.pipeline)
+        yield from _window_lines(problem, written.cut)
         best_us = problem.latency_us(found.cut)
         yield (
             f"best cut: {_fragments(found.cut)}, {best_us:.6g} us; none takes less than "
@@ -144,7 +147,31 @@ def _fragments(cut: ItemCut) -> str:
     return f"{len(cut)} fragment{'' if len(cut) == 1 else 's'}"
 
 
+def _fits_not(problem: ItemProblem, cut: ItemCut) -> str:
+    """Which window a fragment of this cut does not fit; "" where all fit."""
+    try:
+        problem.places(cut)
+    except Infeasible as refusal:
+        return refusal.detail
+    return ""
+
+
+def _window_lines(problem: ItemProblem, cut: ItemCut) -> Iterator[str]:
+    """Of each window, what it bounds and how many fragments of this cut it holds."""
+    names = [stage.name for stage in problem.pipeline.stages]
+    for window, places in zip(problem.windows, problem.places(cut), strict=True):
+        held = "" if window.bytes is None else f" of {format_bytes(window.bytes)}"
+        back = f", free again after {window.return_us:.6g} us" if window.return_us else ""
+        yield (
+            f"window{held} from '{names[window.first]}' to '{names[window.last]}': "
+            f"{places} of the written fragments at once{back}"
+        )
+
+
 def _priced(problem: ItemProblem, cut: ItemCut, best_us: float) -> str:
+    not_fit = _fits_not(problem, cut)
+    if not_fit:
+        return f"{_fragments(cut)}: {not_fit}"
     latency_us = problem.latency_us(cut)
     loss = percent(relative_excess(latency_us, best_us, best_us))
     return f"{_fragments(cut)}, {latency_us:.6g} us, {loss} over the best cut"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -96,6 +97,16 @@ def test_pytorch_closes_the_first_bucket_at_a_mebibyte() -> None:
     problem = ItemProblem(pipeline_of([(100, 1)]), sequence)
     rows = {row.way: row for row, _ in compare_items(compared(problem))}
     assert rows[ItemWay.PYTORCH_DEFAULT].cut == (2, 7, 10)
+
+
+def test_the_limit_that_a_way_breaks_is_named() -> None:
+    problem = replace(oracle(0), max_fragment_items=2)
+    assert (
+        broken_limit(problem, (5,)) == "its fragment 1 has 5 items, and max_fragment_items allows 2"
+    )
+    assert broken_limit(replace(problem, max_fragment_bytes=4), (2, 3, 4, 5)) == (
+        "its fragment 1 has 5 bytes, and max_fragment_bytes allows 4"
+    )
 
 
 def test_a_first_cap_is_of_its_own_rule_alone() -> None:

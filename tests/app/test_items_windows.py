@@ -228,6 +228,25 @@ def test_other_words_of_machines_are_declined(client: httpx.Client, word: str, v
     assert (code, field) == ("needs_plain_stages", f"/pipeline/stages/0/{word}")
 
 
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/compare", {}),
+        ("/hide", {"calculation_us": 3}),
+        ("/audit", {"setting": {"static_bytes": 2}}),
+    ],
+)
+def test_where_windows_do_not_go_with_items_is_said(
+    client: httpx.Client, path: str, more: Body
+) -> None:
+    answer = client.post(path, json={**six(), **more}).json()
+    assert (answer["code"], answer["errors"][0]["pointer"]) == (
+        *("needs_plain_stages", "/pipeline/windows"),
+    )
+    assert "optimize and simulate take windows, too" in answer["detail"]
+    assert "compare" not in answer["detail"]
+
+
 def test_limits_that_clash_with_a_window_are_named(client: httpx.Client) -> None:
     answer = client.post("/optimize", json=six(constraints={"max_fragments": 2})).json()
     assert answer["code"] == "infeasible"
@@ -275,6 +294,14 @@ def test_memory_goes_with_items(
     code, out, err = ran(capsys, "optimize", *files, "--memory", "1000")
     assert code != 0
     assert "does not fit the window of 1000 bytes" in err
+    words = ("optimize", "stages.json", "--bytes", "64", "--max-fragment-items", "1")
+    code, out, err = ran(capsys, *words)
+    assert code != 0
+    assert "max_fragment_items goes with items alone" in err
+    question = {"pipeline": stages((0, 1000)), "items": {"repeat": 3, "bytes": 1}}
+    Path("items.json").write_text(json.dumps(question))
+    code, out, err = ran(capsys, "optimize", "items.json", "--max-fragment-items", "1", "--json")
+    assert json.loads(out)["fragment_items"] == [1, 1, 1]
     code, out, err = ran(capsys, "optimize", *files, "--max-fragment-items", "none")
     assert code != 0
     assert "max-fragment-items" in err

@@ -28,6 +28,24 @@ def test_sizes_have_the_unit_of_their_heading() -> None:
     assert read_item_table("bytes (MiB)\n1\n3 KiB\n").items == {"bytes": [2**20, 3072]}
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_cells_are_parted_as_spreadsheets_do(separator: str) -> None:
+    rows = (["name", "bytes (KiB)", "ready (us)", '"a;b, (us)"'], ['"x,;"', "1", "2", "0.5"])
+    found = read_item_table("\r\n".join(map(separator.join, rows))).items
+    assert found == {
+        "names": ["x,;"],
+        "bytes": [1024],
+        "ready_us": [2.0],
+        "stage_us": {"a;b,": [0.5]},
+    }
+
+
+def test_a_quote_that_is_not_closed_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="its quotes closed") as refusal:
+        read_item_table('bytes,name\n1,"' + "x\n" * 200_000)
+    assert refusal.value.field == "items"
+
+
 def test_names_may_hold_commas() -> None:
     found = read_item_table('name,bytes\n"a, b",1\n').items
     assert found["names"] == ["a, b"]

@@ -16,6 +16,7 @@ import pytest
 from domain.bucket_setting import BucketSetting
 from domain.errors import InvalidInput, StrategyDeclined
 from domain.items import Fill, FillRule, ItemCut, ItemProblem, ItemSequence, layout
+from domain.machine import Window
 from domain.pipeline import pipeline_of_lines
 from exports.targets.item_cuts import (
     ITEM_TARGETS,
@@ -199,6 +200,23 @@ def test_a_tensor_above_the_buffer_is_sent_by_itself() -> None:
     number = number_of(SLIME.render(found, SLIME.options_from({})))
     assert number <= 400
     check_best(found, slime_buffers(found.problem.sequence.item_bytes, number))
+
+
+@pytest.mark.parametrize("target", ITEM_TARGETS)
+def test_a_default_that_no_window_holds_is_said(target: ItemTarget) -> None:
+    """Memory that the program's default is above is why the setting is asked for."""
+    stages = pipeline_of_lines([("a", 2000.0, 1.0), ("b", 500.0, 1.0)])
+    window = Window(0, 1, bytes=MIB * 96, return_us=3.0)
+    items = ItemSequence.of([32 * MIB] * 80)
+    options = target.options_from({})
+    rule = target.rule(options) or Fill.UNTIL
+    text = target.render(answered(ItemProblem(stages, items, windows=(window,)), rule), options)
+    joined = " ".join(text.replace("#", " ").split())
+    assert "window of 96 MiB from 'a' to 'b': " in joined
+    assert " of the written fragments at once, free again after 3 us" in joined
+    refused = "does not fit the window of 100663296 bytes" in joined
+    assert refused is (target is not TORCH)  # of 25 MiB, where each tensor is a bucket
+    assert ("NOT BETTER" in text) is not refused
 
 
 @pytest.mark.parametrize(("backend", "rule"), [("nccl", Fill.UNTIL), ("ipc", Fill.BEFORE)])

@@ -123,6 +123,7 @@ def test_the_page_asks_the_same_again(live: Live) -> None:
     bodies = [
         small(uncertainty={"current": {"repeat": 4}}, fill={"rule": "before"}),
         small(uncertainty={"current": "whole"}, constraints={"max_fragments": 3}),
+        small(constraints={"max_fragment_items": 2}),
         ORACLES[3][0],
         question(
             stages((1, 1000)),
@@ -133,6 +134,25 @@ def test_the_page_asks_the_same_again(live: Live) -> None:
         place = address_of(live, body)
         sent = post(live, panel_of(live, place))
         assert sent.headers["location"].partition("?")[0] == place, body
+
+
+def test_the_chosen_row_is_what_the_headline_sets(live: Live) -> None:
+    """Of memory that holds buffers of one size the best cap, whose latency it is of."""
+    pipeline = stages((0.0, 1000), (0.0, 1000))
+    pipeline["windows"] = [{"from": "stage 1", "to": "stage 2", "bytes": 12}]
+    items = {"bytes": [1, 4, 1, 1, 4, 1, 4]}
+    for fill, chosen in (("before", "The best cap"), ("until", "The list")):
+        place = address_of(live, question(pipeline, items, fill={"rule": fill}))
+        found = re.search(
+            r'<tr class="chosen">\s*<th scope="row">(.*?)</th>', live.client.get(place).text
+        )
+        assert found is not None
+        assert found[1] == chosen
+
+
+def test_a_limit_on_items_is_said(live: Live) -> None:
+    place = address_of(live, small(constraints={"max_fragment_items": 2}))
+    assert "at most 2 items a fragment" in text_of(live, place)
 
 
 class Panel(HTMLParser):

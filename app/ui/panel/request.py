@@ -29,7 +29,12 @@ _LIMITS = (
     ("alignment", "alignment_bytes"),
     ("max_fragments", "max_fragments"),
 )
-_LIMITS_OF_ITEMS = tuple(pair for pair in _LIMITS if pair[0] in ("max_fragment", "max_fragments"))
+_LIMITS_OF_ITEMS = (
+    ("max_fragment", "max_fragment_bytes"),
+    ("max_fragments", "max_fragments"),
+    ("max_items", "max_fragment_items"),
+)
+_COUNTS = ("max_fragments", "max_fragment_items")
 _ITEM_COLUMNS = {"bytes": "bytes", "ready_us": "ready", "names": "name"}
 Row = tuple[int, StageRow]
 
@@ -333,7 +338,7 @@ class _Reader:
         for name, key in _LIMITS_OF_ITEMS if self.entry.asks_items else _LIMITS:
             pointer = f"/constraints/{key}"
             self.places[f"/{key}"] = name
-            read = self._count if key == "max_fragments" else self._given_size
+            read = self._count if key in _COUNTS else self._given_size
             if (value := read(name, pointer)) is not None:
                 found[key] = value
         self.places["/constraints"] = "max_fragment" if self.entry.asks_items else "min_fragment"

@@ -108,6 +108,7 @@ class InputState:
     max_fragment: str = ""
     alignment: str = ""
     max_fragments: str = ""
+    max_items: str = ""
     strategy: str = "auto"
     static_size: str = ""
     relative_gap: str = "1e-6"
@@ -284,7 +285,7 @@ class InputState:
         """Return the question of a stored answer, as far as it is in it."""
         found = cls.of_question(
             answer.message_bytes,
-            limits_of(answer.constraints),
+            limits_of(answer.constraints, items=True),
             may_refragment=answer.allow_refragmentation,
             profile=answer.profile.reference if answer.profile else None,
             pipeline=stored_stages(answer.pipeline) if answer.pipeline else None,
@@ -313,6 +314,7 @@ class InputState:
             items_note=note,
             fill=answer.fill.rule,
             first_cap=_format_size(answer.fill.first_bytes),
+            max_items=_format_count(answer.constraints.max_fragment_items),
             current="whole" if is_whole else _format_size(current.cap_bytes if current else None),
         )
 
@@ -324,7 +326,7 @@ class InputState:
         name, revision = record.profile_name, record.profile_revision
         return cls.of_question(
             record.message_bytes,
-            limits_of(limits) if limits else _NO_LIMITS,
+            limits_of(limits, items=True) if limits else _NO_LIMITS,
             profile=f"{name}@{revision}" if name is not None else None,
             pipeline=stored_stages(pipeline) if pipeline else None,
         )
@@ -409,6 +411,7 @@ _UNUSUAL = (
     "max_fragment",
     "alignment",
     "max_fragments",
+    "max_items",
     "may_refragment",
     "strategy",
     "static_size",

@@ -155,11 +155,11 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
         from app.console.items import items_of
 
         body = _with(items_of(arguments, settings, with_errors=True), body)
-        if arguments.max_fragment_items is not None:
-            limits = body.get("constraints") or {}
-            body["constraints"] = {**limits, "max_fragment_items": arguments.max_fragment_items}
         if arguments.message_bytes is None:
             body.pop("message_bytes", None)
+    if arguments.max_fragment_items is not None:
+        limits = body.get("constraints") or {}
+        body["constraints"] = {**limits, "max_fragment_items": arguments.max_fragment_items}
     if body.get("items") is not None:
         _check_beside_items(arguments)
     if arguments.target is not None or arguments.option is not None:

@@ -382,6 +382,8 @@ def format_constraints(answer: OptimizeOut) -> tuple[str, ...]:
         found.append(f"all but the last a multiple of {format_bytes(limits.alignment_bytes)}")
     if limits.max_fragments:
         found.append(f"at most {format_count(limits.max_fragments)} fragments")
+    if limits.max_fragment_items:
+        found.append(f"at most {format_counted(limits.max_fragment_items, 'item')} a fragment")
     if answer.allow_refragmentation:
         found.append("stages may cut anew")
     return tuple(found)

@@ -135,17 +135,24 @@ def _title(answer: ItemsOptimizeOut) -> str:
 
 def _figures(answer: ItemsOptimizeOut) -> Iterator[Figure]:
     latency, bound = latency_and_bound(answer)
-    yield Figure("Latency", latency, "of the list")
+    best, advised = answer.best_cap, _advised(answer)
+    is_cap = best is not None and advised is not None and _gives(best, advised)
+    if best is not None and is_cap:
+        yield Figure("Latency", latency_unit(answer).named(best.latency_us), "of the best cap")
+    else:
+        yield Figure("Latency", latency, "of the list")
     yield Figure(capitalised(PROVEN_BOUND), bound, "no cut between these items takes less")
     yield Figure(
         "Gap to the bound", format_gap(answer.relative_gap), "what is left to gain at most"
     )
     items = format_count(len(answer.items.bytes))
     yield Figure("Fragments", format_count(answer.fragments), f"of {items} items")
-    best = answer.best_cap
     if best is not None:
-        more = f"{format_percent(best.loss)} more" if best.loss else "as fast"
-        yield Figure("One cap instead", more, "" if best.is_complete else _IN_TIME)
+        of_list = f"{format_percent(best.loss / (1.0 + best.loss))} less"
+        other, share = "One cap instead", f"{format_percent(best.loss)} more"
+        if is_cap:
+            other, share = "The list instead", of_list
+        yield Figure(other, share if best.loss else "as fast", "" if best.is_complete else _IN_TIME)
 
 
 def _lines(answer: ItemsOptimizeOut) -> Iterator[Copyable]:
@@ -192,9 +199,14 @@ def _advised(answer: ItemsOptimizeOut) -> int | None:
     """The cap that the first sentence says to set, bytes; None: a cap for each fragment."""
     if answer.uncertainty is not None:
         return answer.uncertainty.advised_bytes
-    if answer.set_items.slots and answer.fill.rule == "before" and answer.best_cap is not None:
+    if has_buffers(answer) and answer.best_cap is not None:
         return answer.best_cap.from_bytes  # so many buffers of one size
     return None
+
+
+def has_buffers(answer: ItemsOptimizeOut) -> bool:
+    """Whether the sentence on what to set is of buffers of one size: memory holds so many."""
+    return answer.fill.rule == "before" and bool(answer.set_items.slots)
 
 
 def _gives(best: BestCapOut, cap_bytes: int) -> bool:

@@ -53,7 +53,7 @@ def test_the_switch_shows_items_in_place_of_the_message(browser_page: Page) -> N
     page.check("#has-items")
     expect(page.locator("#items")).to_be_visible()
     expect(page.locator("#first_cap")).to_be_visible()
-    for hidden in ("#message", "#relative", "#message-limits"):
+    for hidden in ("#message", "#message-limits"):
         expect(page.locator(hidden)).to_be_hidden()
     page.fill("#items", TABLE)
     page.check("[name=source][value=trace]")

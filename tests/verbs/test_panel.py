@@ -93,6 +93,7 @@ def test_every_strategy_is_at_both(strategy: Strategy) -> None:
 
 OF_ITEMS = {
     "current": "--current",
+    "relative": "--relative",
     "first_cap": "--first-bytes",
     "fill": "--fill",
     "max_fragment": "--max-fragment-bytes",

@@ -573,25 +573,13 @@ CLONES static void pass_draws(evaluation *e, const fragments *x, const double *b
     }
 }
 
-/* What a message takes in each draw at least, whatever the lags: what it takes without processors;
-   and before a processor's first stage passes a fragment, then it does all its work, and behind it
-   passes the last one. -1 without memory. */
-static int find_bounds(evaluation *e, const fragments *x, double *below)
+/* What a message takes in each draw at least, whatever the lags: before a processor's first stage
+   passes a fragment, then it does all its work, and behind it passes the last one. */
+static void find_bounds(evaluation *e, const fragments *x, double *below)
 {
     const sluice_machine *m = e->m;
     const int64_t last = x->count > x->full;
-    sluice_machine free_stages = *m;
-    free_stages.processors = 0;
-    for (int64_t d = 0; d < e->costs->draws; d++)
-        below[d] = INFINITY;
-    e->m = &free_stages;
-    find_offsets(e->m, e->p.places, e->p.lags, e->p.offset);
-    e->p.period = find_period(e, x);
-    const int status = lay_out(e, x->count, LANES);
-    if (!status)
-        pass_draws(e, x, NULL, below);
-    e->m = m;
-    for (int64_t at = 0; !status && at < e->costs->draws; at++) {
+    for (int64_t at = 0; at < e->costs->draws; at++) {
         double full[NODES];
         open_block(e, at, 1);
         for (int64_t v = 0; v < m->nodes; v++) {
@@ -600,6 +588,7 @@ static int find_bounds(evaluation *e, const fragments *x, double *below)
             if (last)
                 find_times(e, at, 1, v, x->rest);
         }
+        below[at] = 0.0;
         for (int64_t c = 0; c < m->processors; c++) {
             const int64_t j = m->pairs[2 * c], l = m->pairs[2 * c + 1];
             double least = (double)x->full * (full[j] + full[l]) + e->costs->delay_us;
@@ -612,6 +601,37 @@ static int find_bounds(evaluation *e, const fragments *x, double *below)
             below[at] = least > below[at] ? least : below[at];
         }
     }
+}
+
+/* Raise these bounds to what it takes without processors, where that is as long in the first draw,
+   and so perhaps in all: a processor that does not set the pace. -1 without memory. */
+static int raise_bounds(evaluation *e, const fragments *x, const double *known, double *below)
+{
+    const sluice_machine *m = e->m;
+    sluice_machine free_stages = *m;
+    double first = INFINITY, *alone = NULL;
+    free_stages.processors = 0;
+    e->m = &free_stages;
+    find_offsets(e->m, e->p.places, e->p.lags, e->p.offset);
+    e->p.period = find_period(e, x);
+    int status = lay_out(e, x->count, LANES);
+    if (!status) {
+        open_block(e, 0, 1);
+        pass(e, 0, 1, x, &first);
+    }
+    if (!status && known[0] <= first * (1.0 + SAME_ROUND)) {
+        alone = malloc((size_t)e->costs->draws * sizeof *alone);
+        status = alone ? 0 : -1;
+    }
+    if (!status && alone) {
+        for (int64_t d = 0; d < e->costs->draws; d++)
+            alone[d] = INFINITY;
+        pass_draws(e, x, NULL, alone);
+        for (int64_t d = 0; d < e->costs->draws; d++)
+            below[d] = alone[d] > below[d] ? alone[d] : below[d];
+    }
+    free(alone);
+    e->m = m;
     return status;
 }
 
@@ -657,9 +677,10 @@ static int price_draws(evaluation *e, const fragments *x, double *below, double 
     if (!find_places(e->m, greatest(x), e->p.places))
         return 0;
     if (has_bound) {
-        if (find_bounds(e, x, below))
-            return -1;
+        find_bounds(e, x, below);
         if (is_live(e, x, e->best) && price_lags(e, x, below, latency_us))
+            return -1;
+        if (!is_at_bound(latency_us, below, 0, draws) && raise_bounds(e, x, latency_us, below))
             return -1;
     }
     e->p.lags[0] = -1;

@@ -163,7 +163,7 @@ def format_step_size(size_bytes: int | None) -> str:
     return "whole" if size_bytes is None else format_bytes(size_bytes)
 
 
-_MOST_DIGITS = 6  # of a size in whole units
+_MOST_DIGITS = 7  # of a size in whole units
 
 
 def format_size(size_bytes: int, *, with_bytes: bool = True) -> str:

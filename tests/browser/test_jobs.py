@@ -155,7 +155,7 @@ def test_the_question_is_beside_it(browser_page: Page, start: Callable[..., str]
     page = browser_page
     asked = {"strategy": "exact", "constraints": {"max_fragment_bytes": 65536}, "time_limit_s": 60}
     page.goto(f"/ui/jobs/{start(WAITS, **asked)}")
-    expect(page.locator("[name=message]")).to_have_value("4000000 B")
+    expect(page.locator("[name=message]")).to_have_value("4 MB")
     expect(page.locator("[name=max_fragment]")).to_have_value("64 KiB")
     expect(page.locator("[name=strategy]")).to_have_value("exact")
     expect(page.locator("[name=time_limit]")).to_have_value("60")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from app.errors import pointer_of
 from app.registry import command_words
-from app.text.units import quoted
+from app.text.units import parse_whole, quoted
 from app.ui.grammar import Arguments, Command
 from app.ui.words import UNITS, parts_of
 from contract.declare import Asked, document_of
@@ -36,6 +36,25 @@ def add_items(command: Command) -> None:
         metavar="SIZE",
         help="with --items: a cap of its own for the first fragment",
     )
+
+
+def add_most_items(command: Command) -> None:
+    """Add the limit on the items of a fragment."""
+    command.option(
+        "--max-fragment-items",
+        read=parse_whole,
+        metavar="COUNT",
+        help="with --items: most items of a fragment",
+    )
+
+
+def with_most_items(body: dict[str, Any], arguments: Arguments) -> dict[str, Any]:
+    """Return a request with the limit of `add_most_items`, where it is given."""
+    if arguments.max_fragment_items is None:
+        return body
+    limits = body.get("constraints") or {}
+    limited = {**limits, "max_fragment_items": arguments.max_fragment_items}
+    return {**body, "constraints": limited}
 
 
 def says_items(arguments: Arguments) -> bool:

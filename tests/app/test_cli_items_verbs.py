@@ -133,3 +133,22 @@ def test_items_are_loaded_by_a_calculation(run: Run) -> None:
     code, _, err = run(*words, "--calculation", "12", "--both-ways")
     assert code == 3
     assert "exchange does not go with items" in " ".join(err.split())
+
+
+# --- the limit on items of a fragment -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [("compare",), ("model", "hide"), ("optimize",)])
+def test_every_command_takes_a_limit_on_the_items_of_a_fragment(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    """Beside items; without any it is refused, as over HTTP."""
+    asked = (*words, *written())
+    code, out, err = run(*asked, "--max-fragment-items", "2", "--json")
+    assert code == 0, err
+    assert json.loads(out)["constraints"]["max_fragment_items"] == 2
+    plain = tuple(word for word in asked if word not in ("--items", "items.csv"))
+    calculates = ("--calculation", "9") if "hide" in words else ()
+    code, _, err = run(*plain, *calculates, "--bytes", "12", "--max-fragment-items", "2")
+    assert code != 0
+    assert "max_fragment_items goes with items alone" in " ".join(err.split())

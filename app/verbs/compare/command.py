@@ -7,7 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from app.ui.grammar import Arguments, Command
-from app.ui.options import add_items, add_words, body_of_options, says_items
+from app.ui.options import (
+    add_items,
+    add_most_items,
+    add_words,
+    body_of_options,
+    says_items,
+    with_most_items,
+)
 from contract.compare import CompareIn
 from contract.declare import words_of
 
@@ -23,6 +30,7 @@ def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
     command.argument("source", metavar="SOURCE", help="file, - or profile")
     add_items(command)
+    add_most_items(command)
     add_words(command, words_of(CompareIn))
 
 
@@ -74,7 +82,7 @@ def _completed(body: dict[str, Any], arguments: Arguments, settings: Settings) -
         from app.console.items import with_items
 
         body = with_items(body, arguments, settings)
-    return _with_strategies(body)
+    return _with_strategies(with_most_items(body, arguments))
 
 
 def _with_strategies(body: dict[str, Any]) -> dict[str, Any]:

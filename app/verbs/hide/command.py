@@ -6,7 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from app.ui.grammar import Arguments, Command
-from app.ui.options import add_items, add_words, body_of_options, says_items
+from app.ui.options import (
+    add_items,
+    add_most_items,
+    add_words,
+    body_of_options,
+    says_items,
+    with_most_items,
+)
 from contract.declare import words_of
 from contract.hide import HideIn
 
@@ -19,6 +26,7 @@ def add_arguments(command: Command) -> None:
     """Add the words of the request, and those of a terminal alone."""
     command.argument("source", metavar="SOURCE", is_optional=True, help="file, - or profile")
     add_items(command)
+    add_most_items(command)
     add_words(command, words_of(HideIn))
     command.option("--plot", metavar="FILE", help="draw into this SVG file")
     command.option(
@@ -73,9 +81,9 @@ def run(arguments: Arguments, output: Output) -> int:
 
 
 def _completed(body: dict[str, Any], arguments: Arguments, settings: Settings) -> dict[str, Any]:
-    """Return the body with items of a file."""
-    if not says_items(arguments):
-        return body
-    from app.console.items import with_items
+    """Return the body with items of a file, and the limit on those of a fragment."""
+    if says_items(arguments):
+        from app.console.items import with_items
 
-    return with_items(body, arguments, settings)
+        body = with_items(body, arguments, settings)
+    return with_most_items(body, arguments)

@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from app.console.argument_parts import condition
-from app.text.units import parse_whole
 from app.ui.grammar import Arguments, Command
-from app.ui.options import add_items, add_words, body_of_options, says_items
+from app.ui.options import (
+    add_items,
+    add_most_items,
+    add_words,
+    body_of_options,
+    says_items,
+    with_most_items,
+)
 from contract.declare import words_of
 from contract.optimize import OptimizeIn
 from domain.errors import InconsistentInput, InvalidInput, ItemsDeclined
@@ -70,12 +76,7 @@ def add_arguments(command: Command) -> None:
         "them",
     )
     add_items(command)
-    command.option(
-        "--max-fragment-items",
-        read=parse_whole,
-        metavar="COUNT",
-        help="with --items: most items of a fragment",
-    )
+    add_most_items(command)
     command.option(
         "--target",
         metavar="NAME",
@@ -157,9 +158,7 @@ def asked_of(arguments: Arguments, source: Source, settings: Settings) -> Optimi
         body = _with(items_of(arguments, settings, with_errors=True), body)
         if arguments.message_bytes is None:
             body.pop("message_bytes", None)
-    if arguments.max_fragment_items is not None:
-        limits = body.get("constraints") or {}
-        body["constraints"] = {**limits, "max_fragment_items": arguments.max_fragment_items}
+    body = with_most_items(body, arguments)
     if body.get("items") is not None:
         _check_beside_items(arguments)
     if arguments.target is not None or arguments.option is not None:

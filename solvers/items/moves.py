@@ -26,7 +26,7 @@ def improved(problem: ItemProblem, cut: ItemCut, deadline: Deadline) -> ItemCut:
     best_us, tried, is_better = kernels.latency_us(arrays, cut), 0, True
     while is_better and tried < _MOST and not deadline.passed:
         is_better, place = False, 0
-        while place < len(cut) - 1 and tried < _MOST:
+        while place < len(cut) - 1 and tried < _MOST and not deadline.passed:
             for other in _moves(problem, cut, place):
                 tried += 1
                 latency_us = kernels.latency_us(arrays, other, best_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from random import Random
 
 from domain.items import ItemProblem, ItemSequence
@@ -32,3 +33,12 @@ def test_never_worse_and_admitted() -> None:
 def test_an_end_in_the_wrong_place_is_moved() -> None:
     problem = ItemProblem(pipeline_of([(1, 1000), (1, 1000)]), ItemSequence.of([1] * 8))
     assert improved(problem, (1, 8), Deadline.after(20.0)) != (1, 8)
+
+
+def test_a_long_cut_is_left_when_time_is_up() -> None:
+    """The clock is looked at for each end, and not for each round over all of them."""
+    problem = ItemProblem(pipeline_of([(9, 1), (9, 1)]), ItemSequence.of([1] * 400))
+    looks = iter(range(400))
+    ended = Deadline(inf, lambda: next(looks) >= 5)
+    left = improved(problem, tuple(range(1, 401)), ended)
+    assert 390 <= len(left) < 400
